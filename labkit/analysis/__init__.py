@@ -1,0 +1,1 @@
+"""Pure functions from a Trace to plain dataclasses: no drawing, no device, no clock."""
