@@ -78,7 +78,9 @@ def constraints() -> dict[str, Version]:
 
 
 def requirements_of(extras: list[str]) -> list[Requirement]:
-    return [Requirement(line) for line in PROJECT["dependencies"] + [line for extra in extras for line in EXTRAS[extra]]]
+    return [
+        Requirement(line) for line in PROJECT["dependencies"] + [line for extra in extras for line in EXTRAS[extra]]
+    ]
 
 
 def test_every_dependency_has_an_exact_version_inside_its_range() -> None:
