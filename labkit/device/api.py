@@ -62,12 +62,14 @@ Accesses = Sequence[Buffer | Access]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a launch does, for pricing it: ``kind`` names an entry of the cost profile."""
+    """What a launch does, for pricing it: ``kind`` names an entry of the cost profile, or ``fixed`` with its own ns."""
 
     kind: str
     rows: int = 0
     tokens: int = 0
     context: int = 0  # summed over the rows
+    fixed_ns: int = 0
+    fraction: float = 1.0  # of the GPU that the kernel fills; two kernels overlap where the sum is at most 1
 
 
 @dataclass(eq=False, slots=True)
@@ -128,6 +130,7 @@ class Device(Protocol):
 
     name: str
     default_stream: Stream
+    warm_up_before_capture: bool  # whether a launch must have run once, uncaptured, before it can be captured
 
     # resources
     def buffer(
@@ -155,6 +158,7 @@ class Device(Protocol):
     def host_write(self, buffer: Buffer) -> AbstractContextManager[torch.Tensor]: ...
     def phase(self, name: str, *, step: int, slot: str = "", rows: int = 0, tokens: int = 0) -> AbstractContextManager[None]: ...
     def now_ns(self) -> int: ...
+    def op_times(self, op: Any) -> tuple[int, int, int]: ...  # start, end, busy ns of an enqueued op that is done
     def sleep_until(self, when_ns: int) -> None: ...
     def reset(self) -> None: ...
     def close(self) -> None: ...

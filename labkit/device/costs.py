@@ -1,0 +1,192 @@
+"""How long things take on the virtual GPU: constants from a profile, or a seeded adversary that bends them.
+
+A profile is data: a JSON file in ``device/profiles`` (or one of your own) with the fields of ``Profile``, its source
+among them. Costs never change what a program computes, only when; a race-free program gives the same values under any.
+All times are ns, sizes bytes, bandwidths bytes per ns (= GB/s).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from labkit.device.api import Place, Work
+from labkit.errors import InvalidArgument
+
+PROFILES = Path(__file__).parent / "profiles"
+
+
+@dataclass(frozen=True)
+class Linear:
+    """base + per_row * rows + per_token * max(0, tokens - free_tokens) + per_context * context, in ns.
+
+    ``free_tokens`` models a memory-bound batch: up to that many tokens the weights' bytes hide their arithmetic.
+    """
+
+    base_ns: float = 0.0
+    per_row_ns: float = 0.0
+    per_token_ns: float = 0.0
+    per_context_ns: float = 0.0
+    free_tokens: int = 0
+    launches: int = 1  # kernels that an eager launch of this work enqueues
+
+    def __call__(self, rows: int, tokens: int, context: int) -> int:
+        return round(
+            self.base_ns
+            + self.per_row_ns * rows
+            + self.per_token_ns * max(0, tokens - self.free_tokens)
+            + self.per_context_ns * context
+        )
+
+
+@dataclass(frozen=True)
+class Link:
+    """A copy direction: DMA latency and bandwidth, and the host's staging of pageable memory."""
+
+    latency_ns: float = 0.0
+    pinned: float = 55.0  # bytes per ns
+    pageable: float = 12.0  # bytes per ns
+    stage: float = 12.0  # bytes per ns, host copy into the driver's staging buffer
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A cost profile. ``source`` says where its numbers come from."""
+
+    name: str
+    source: str = ""
+    # host side of an API call
+    launch_ns: int = 0
+    copy_ns: int = 0
+    record_ns: int = 0
+    wait_ns: int = 0
+    query_ns: int = 0
+    sync_return_ns: int = 0
+    graph_launch_ns: int = 0
+    graph_launch_per_node_ns: float = 0.0
+    # device side
+    latency_ns: int = 0  # from the end of the launch call to the earliest start
+    node_gap_ns: int = 0  # between dependent graph nodes
+    kernel_gap_ns: int = 0  # between eager kernels of one launch series; part of the series' duration, not busy
+    stage_only_bytes: int = 131072  # a pageable upload up to this size does not wait for its stream (semantics, 29)
+    h2d: Link = field(default_factory=Link)
+    d2h: Link = field(default_factory=Link)
+    # what the host and the kernels of one step cost, by phase or kernel name
+    phases: Mapping[str, Linear] = field(default_factory=dict)
+    kernels: Mapping[str, Linear] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """The profile as the JSON text that ``load_profile`` reads."""
+        return json.dumps(asdict(self), indent=2) + "\n"
+
+
+def profile_names() -> tuple[str, ...]:
+    """Names of the profiles that ship with the lab."""
+    return tuple(sorted(path.stem for path in PROFILES.glob("*.json")))
+
+
+def load_profile(name: str | Path | Profile) -> Profile:
+    """A shipped profile by name, or one of your own by path to its JSON file.
+
+    Raises:
+        InvalidArgument: no such profile, or a field it does not know.
+    """
+    if isinstance(name, Profile):
+        return name
+    path = PROFILES / f"{name}.json" if str(name) in profile_names() else Path(name)
+    if path.suffix != ".json" or not path.is_file():
+        raise InvalidArgument("profile", str(name), f"a path to a .json file, or one of {', '.join(profile_names())}")
+    try:
+        return _parse(json.loads(path.read_text()), str(path))
+    except json.JSONDecodeError as error:
+        raise InvalidArgument("profile", str(path), f"is not JSON: {error}") from error
+
+
+def _parse(data: dict[str, Any], where: str) -> Profile:
+    data = dict(data)
+    for name in ("h2d", "d2h"):
+        data[name] = _build(Link, data.get(name, {}), f"{where}: {name}")
+    for name in ("phases", "kernels"):
+        entries = data.get(name, {})
+        data[name] = {key: _build(Linear, value, f"{where}: {name}.{key}") for key, value in entries.items()}
+    profile: Profile = _build(Profile, data, where)
+    return profile
+
+
+def _build(cls: type, values: Any, where: str) -> Any:
+    known = {f.name for f in fields(cls)}
+    if not isinstance(values, dict) or not set(values) <= known:
+        unknown = sorted(set(values) - known) if isinstance(values, dict) else values
+        raise InvalidArgument(where, unknown, f"an object with fields among {', '.join(sorted(known))}")
+    return cls(**values)
+
+
+class Costs:
+    """Prices from a profile. Every method returns integer ns."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+
+    def kernel(self, work: Work) -> tuple[int, int]:
+        """(busy ns on the device, kernels an eager launch enqueues)."""
+        if work.kind == "fixed":
+            return work.fixed_ns, 1
+        cost = self.profile.kernels.get(work.kind, _FREE)
+        return cost(work.rows, work.tokens, work.context), cost.launches
+
+    def phase(self, name: str, rows: int, tokens: int) -> int:
+        """Host time of a phase's own Python work, without the API calls in it."""
+        return self.profile.phases.get(name, _FREE)(rows, tokens, 0)
+
+    def copy(self, nbytes: int, upload: bool, host_place: Place) -> int:
+        """Device time of a copy."""
+        link = self.profile.h2d if upload else self.profile.d2h
+        bandwidth = link.pinned if upload or host_place == "pinned" else link.pageable
+        return round(link.latency_ns + nbytes / bandwidth)
+
+    def stage(self, nbytes: int) -> int:
+        """Host time to stage a pageable upload."""
+        return round(nbytes / self.profile.h2d.stage)
+
+
+_FREE = Linear()
+
+
+class Adversary(Costs):
+    """The same profile, each duration scaled by a factor in [low, high] drawn from a seed and a call counter.
+
+    The draw is a hash, not a random stream: the n-th call gets the same factor on every run and machine.
+    """
+
+    def __init__(self, profile: Profile, seed: int, low: float = 0.0, high: float = 8.0) -> None:
+        super().__init__(profile)
+        self.seed, self.low, self.high, self._calls = seed, low, high, 0
+
+    def kernel(self, work: Work) -> tuple[int, int]:
+        busy, launches = super().kernel(work)
+        return self._bend(busy), launches
+
+    def phase(self, name: str, rows: int, tokens: int) -> int:
+        return self._bend(super().phase(name, rows, tokens))
+
+    def copy(self, nbytes: int, upload: bool, host_place: Place) -> int:
+        return self._bend(super().copy(nbytes, upload, host_place))
+
+    def _bend(self, ns: int) -> int:
+        self._calls += 1
+        x = (self.seed * 0x9E3779B97F4A7C15 + self._calls * 0xBF58476D1CE4E5B9) & (2**64 - 1)
+        x = ((x ^ (x >> 30)) * 0x94D049BB133111EB) & (2**64 - 1)
+        return round(ns * (self.low + (self.high - self.low) * ((x ^ (x >> 31)) / 2**64)))
+
+
+def scaled_host(profile: Profile, factor: float) -> Profile:
+    """The same GPU with a host ``factor`` times slower: phases and API calls scaled."""
+    phases = {
+        name: replace(p, base_ns=p.base_ns * factor, per_row_ns=p.per_row_ns * factor, per_token_ns=p.per_token_ns * factor)
+        for name, p in profile.phases.items()
+    }
+    calls = ("launch_ns", "copy_ns", "record_ns", "wait_ns", "query_ns", "sync_return_ns", "graph_launch_ns")
+    return replace(profile, phases=phases, **{name: round(getattr(profile, name) * factor) for name in calls})

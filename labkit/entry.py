@@ -1,0 +1,266 @@
+"""The front door: ``Engine`` puts a model, a device, switches and a trace together, and takes text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from labkit.device.api import Device
+from labkit.device.costs import Costs, Profile
+from labkit.device.traced import TracedDevice
+from labkit.engine.assemble import assemble
+from labkit.engine.request import Request, TokenEvent
+from labkit.engine.sampling import SamplingParams
+from labkit.errors import Cancelled, EngineFault, InvalidArgument
+from labkit.model import load_model
+from labkit.model.api import Model
+from labkit.run import Run
+from labkit.sizes import Sizes
+from labkit.switches import Switches, ladder
+
+Prompt = str | Sequence[int]
+
+
+class Engine:
+    """A continuous-batching engine that one thread drives. Use it as a context manager, or call ``close``.
+
+    Args:
+        model: a ``Model``.
+        switches: the mechanisms, or a rung's name or number.
+        device: ``"virtual"``, ``"cuda"``, or a ``Device``.
+        sizes: capacities; by default room for ``max_rows`` requests of ``max_model_len`` tokens.
+        profile: cost profile of the virtual GPU.
+        unsafe: build a combination that cannot be right, to see what goes wrong.
+        trace: record every span.
+        dropped_waits: waits of ``engine/ordering.py`` to leave out.
+
+    Raises:
+        UnsafeSwitches, InvalidArgument: see ``engine/assemble.py``.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        switches: Switches | str | int = "carry_over",
+        device: str | Device = "virtual",
+        sizes: Sizes | None = None,
+        profile: str | Path | Profile | Costs = "h200-8b",
+        unsafe: bool = False,
+        trace: bool = True,
+        dropped_waits: Collection[str] = (),
+    ) -> None:
+        self.switches = switches if isinstance(switches, Switches) else ladder(switches)
+        inner = open_device(device, profile)
+        self.device: Any = TracedDevice(inner) if trace else inner
+        self.model, self._traced = model, trace
+        self.sizes = sizes or default_sizes(model)
+        self.core = assemble(
+            self.switches, self.sizes, self.device, model, unsafe=unsafe, dropped_waits=dropped_waits
+        )
+        if trace:
+            self.device.take()  # what the warm-up did is not part of any run
+
+    @classmethod
+    def from_pretrained(cls, name: str, *, dtype: Any = None, device: str | Device = "virtual", **options: Any) -> Engine:
+        """An engine for a model by name: ``toy``, ``smollm2``, ``tiny-llama``, ``llama-8b``, a local path or a hub id.
+
+        ``dtype`` is a torch dtype (default: float32 on the virtual GPU, bfloat16 on a real one); the other options are
+        the constructor's.
+        """
+        where = "cuda" if device == "cuda" else "cpu"
+        if name == "toy":
+            import torch
+
+            return cls(load_model(name).to(torch.device(where)), device=device, **options)
+        return cls(load_model(name, dtype=dtype, device=where), device=device, **options)
+
+    # -- generate ----------------------------------------------------------------------------------------------------
+
+    def generate(
+        self, prompts: Sequence[Prompt], params: SamplingParams | Sequence[SamplingParams] | None = None, **sampling: Any
+    ) -> Run:
+        """Run prompts to their end.
+
+        Args:
+            prompts: texts, or lists of token ids.
+            params: one SamplingParams for all, or one per prompt; or give its fields as keywords.
+
+        Raises:
+            InvalidArgument, RequestTooLarge: a prompt cannot be run; none of them is then submitted.
+            EngineFault: a step failed; its cause is chained.
+        """
+        requests = self._submit_all(prompts, params, sampling)
+        before = self._counts()
+        try:
+            while any(not request.finished for request in requests):
+                self.core.step()
+            self._drain()
+        except BaseException:
+            for request in requests:
+                self.core.cancel(request.id)
+            raise
+        return self._run(requests, before)
+
+    def stream(self, prompt: Prompt, params: SamplingParams | None = None, **sampling: Any) -> Iterator[TokenEvent]:
+        """Yield the tokens of one request as they become known; other requests of the engine advance with it.
+
+        The request is submitted at once, not at the first ``next``. The last event carries the ``finish_reason``.
+        Leaving the loop early cancels the request.
+
+        Raises:
+            Cancelled: the request was cancelled by someone else. EngineFault: a step failed.
+        """
+        request = self.submit(prompt, params, **sampling)
+        return self._events(request)
+
+    def submit(
+        self, prompt: Prompt, params: SamplingParams | None = None, *, arrival_ns: int = 0, **sampling: Any
+    ) -> Request:
+        """Queue one request and return its handle; ``step`` moves it on. ``arrival_ns`` is on the device's clock."""
+        return self.core.submit(self._encode(prompt), _params(params, sampling), arrival_ns)
+
+    def cancel(self, request: Request | int) -> bool:
+        """End a request early; False if it had ended. Its blocks are free once no step in flight uses them."""
+        return self.core.cancel(request if isinstance(request, int) else request.id)
+
+    def step(self) -> list[TokenEvent]:
+        """Run until one more step's tokens are known; empty once nothing is left to do."""
+        return self.core.step()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is waiting, running or in flight."""
+        return self.core.busy
+
+    def take_trace(self) -> Any:
+        """The trace since the last run or call of this, or None without tracing."""
+        return self.device.take(**self._meta()) if self._traced else None
+
+    # -- lifetime ----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Cancel what is left and free the device's memory. A second call does nothing."""
+        self.core.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, where: TracebackType | None) -> None:
+        self.close()
+
+    # -- inner -------------------------------------------------------------------------------------------------------
+
+    def _encode(self, prompt: Prompt) -> list[int]:
+        return self.model.encode(prompt) if isinstance(prompt, str) else list(prompt)
+
+    def _submit_all(self, prompts: Sequence[Prompt], params: Any, sampling: dict[str, Any]) -> list[Request]:
+        if isinstance(prompts, str):
+            raise InvalidArgument("prompts", prompts, "a list of prompts; for one prompt write [prompt]")
+        per_prompt = list(params) if isinstance(params, (list, tuple)) else [_params(params, sampling)] * len(prompts)
+        if len(per_prompt) != len(prompts):
+            raise InvalidArgument("params", f"{len(per_prompt)} entries", f"one for each of the {len(prompts)} prompts")
+        requests: list[Request] = []
+        try:
+            for prompt, one in zip(prompts, per_prompt, strict=True):
+                requests.append(self.core.submit(self._encode(prompt), one))
+        except BaseException:
+            for request in requests:
+                self.core.withdraw(request)
+            raise
+        return requests
+
+    def _events(self, request: Request) -> Iterator[TokenEvent]:
+        sent = 0
+        try:
+            while True:
+                output = request.output
+                while sent < len(output):
+                    last = request.finished and sent == len(output) - 1
+                    logprob = request.logprobs[sent] if sent < len(request.logprobs) else None
+                    yield TokenEvent(
+                        request.id, output[sent], sent, request.finish_reason if last else "", logprob
+                    )
+                    sent += 1
+                if request.finished:
+                    break
+                self.core.step()
+        finally:
+            if not request.finished:
+                self.core.cancel(request.id)
+        _raise_unless_complete(request)
+
+    def _drain(self) -> None:
+        """Settle the steps still in flight once no request is left, so that a run ends at an idle device."""
+        while self.busy and not self.core.scheduler.running and not self.core.scheduler.waiting:
+            self.core.step()
+
+    def _counts(self) -> dict[str, int]:
+        scheduler = self.core.scheduler
+        return {"steps": scheduler.steps, "overruns": scheduler.overruns, "preemptions": scheduler.preemptions}
+
+    def _run(self, requests: list[Request], before: dict[str, int]) -> Run:
+        stats = {name: count - before[name] for name, count in self._counts().items()}
+        tokens = [request.output for request in requests]
+        return Run(
+            tokens=tokens,
+            texts=[self.model.decode(output) for output in tokens],
+            logprobs=[list(request.logprobs) for request in requests],
+            finish_reasons=[request.finish_reason for request in requests],
+            prompts=[list(request.prompt) for request in requests],
+            switches=self.switches,
+            trace=self.take_trace(),
+            stats=stats,
+        )
+
+    def _meta(self) -> dict[str, Any]:
+        source = "virtual" if self.device.name.startswith("virtual") else "live"
+        return {"source": source, "model": self.model.name, "switches": list(self.switches.on)}
+
+
+def open_device(device: str | Device, profile: str | Path | Profile | Costs = "h200-8b") -> Device:
+    """A device by name. Raises InvalidArgument for an unknown name, DeviceError where there is no GPU."""
+    if not isinstance(device, str):
+        return device
+    if device == "virtual":
+        from labkit.device.virtual import VirtualDevice
+
+        return VirtualDevice(profile)
+    if device == "cuda":
+        from labkit.device.cuda import CudaDevice
+
+        return CudaDevice()
+    raise InvalidArgument("device", device, '"virtual", "cuda", or a Device')
+
+
+def default_sizes(model: Model, **changes: int) -> Sizes:
+    """Sizes for a model: as many blocks as ``max_rows`` requests of ``max_model_len`` tokens could need."""
+    sizes = Sizes(max_model_len=min(2048, model.max_model_len))
+    known = [field.name for field in fields(Sizes)]
+    for name, value in changes.items():
+        if name not in known:
+            raise InvalidArgument(name, value, f"the sizes are {', '.join(known)}")
+    sizes = replace(sizes, **changes)
+    if "num_blocks" not in changes:
+        sizes = replace(sizes, num_blocks=sizes.max_rows * sizes.blocks_per_request)
+    return sizes
+
+
+
+
+def _params(params: SamplingParams | None, sampling: dict[str, Any]) -> SamplingParams:
+    known = [field.name for field in fields(SamplingParams)]
+    for name, value in sampling.items():
+        if name not in known:
+            raise InvalidArgument(name, value, f"the sampling parameters are {', '.join(known)}")
+    return replace(params or SamplingParams(), **sampling)
+
+
+def _raise_unless_complete(request: Request) -> None:
+    if request.finish_reason == "cancelled":
+        raise Cancelled(f"request {request.id} was cancelled after {len(request.output)} tokens")
+    if request.finish_reason == "error":
+        raise EngineFault(f"request {request.id} ended by a fault: {request.error}") from request.error

@@ -1,0 +1,157 @@
+"""Whole experiments: the ladder, rung by rung against rung 0, on given or made-up prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from labkit.device.api import Device
+from labkit.device.costs import Profile
+from labkit.engine.sampling import SamplingParams
+from labkit.entry import Engine, Prompt, default_sizes
+from labkit.errors import InvalidArgument
+from labkit.model.api import Model
+from labkit.run import Run
+from labkit.sizes import Sizes
+from labkit.switches import RUNG_NAMES, explain, ladder
+
+Progress = Callable[[int, int, str], None]  # (done, total, what)
+
+
+@dataclass(frozen=True)
+class RungResult:
+    """One rung of the ladder, measured.
+
+    right       its tokens equal rung 0's
+    races       what the race checker found; None where it was not asked
+    gpu_active  share of the run in which a kernel runs (``analysis/occupancy.py``)
+    """
+
+    rung: int
+    name: str
+    right: bool
+    races: int | None
+    gpu_active: float
+    idle_ms: float
+    total_ms: float
+    ms_per_step: float
+    host_waits_per_step: float
+    tokens_per_s: float
+    why: str
+
+
+@dataclass(frozen=True)
+class LadderResult:
+    """All rungs of one experiment, and the runs they came from."""
+
+    device: str
+    model: str
+    profile: str
+    rungs: tuple[RungResult, ...]
+    runs: dict[str, Run]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain JSON types, without the runs."""
+        rungs = [asdict(rung) for rung in self.rungs]
+        return {"device": self.device, "model": self.model, "profile": self.profile, "rungs": rungs}
+
+
+def run_ladder(
+    model: Model,
+    prompts: Sequence[Prompt],
+    params: SamplingParams,
+    *,
+    rungs: Iterable[int | str] = range(len(RUNG_NAMES)),
+    device: str | Device = "virtual",
+    profile: str | Path | Profile = "h200-8b",
+    sizes: Sizes | None = None,
+    keep_runs: bool = True,
+    progress: Progress = lambda done, total, what: None,
+) -> LadderResult:
+    """Run the same requests on each rung and compare the tokens with rung 0's.
+
+    Rung 0 is run first in any case, since it is the oracle; it is reported only if asked for.
+    """
+    numbers = [_number(rung) for rung in rungs]
+    sizes = sizes or sizes_for(model, prompts, params)
+    order = [0, *(number for number in numbers if number != 0)]
+    reference: list[list[int]] | None = None
+    results, runs, names = {}, {}, ("", "")
+    for done, number in enumerate(order):
+        progress(done, len(order), f"rung {number} {RUNG_NAMES[number]}")
+        engine = Engine(model, switches=number, device=device, profile=profile, sizes=sizes, unsafe=True)
+        with engine:
+            run = engine.generate(prompts, params)
+            names = (engine.device.name, getattr(getattr(engine.device.inner, "profile", None), "name", ""))
+        reference = run.tokens if reference is None else reference
+        results[number] = measure(number, run, right=run.tokens == reference)
+        if keep_runs:
+            runs[RUNG_NAMES[number]] = run
+    progress(len(order), len(order), "done")
+    return LadderResult(names[0], model.name, names[1], tuple(results[number] for number in numbers), runs)
+
+
+def measure(rung: int, run: Run, *, right: bool) -> RungResult:
+    """The row of the ladder's table for one run."""
+    report = run.report()
+    seconds = report.window_ns / 1e9
+    tokens = sum(map(len, run.tokens))
+    return RungResult(
+        rung=rung,
+        name=RUNG_NAMES[rung],
+        right=right,
+        races=None,
+        gpu_active=round(report.gpu_active, 6),
+        idle_ms=round(report.idle_ns / 1e6, 3),
+        total_ms=round(report.window_ns / 1e6, 3),
+        ms_per_step=round(report.window_ns / 1e6 / max(1, run.stats["steps"]), 4),
+        host_waits_per_step=round(report.host_waits / max(1, run.stats["steps"]), 3),
+        tokens_per_s=round(tokens / seconds, 1) if seconds else 0.0,
+        why=explain(run.switches).why,
+    )
+
+
+def sizes_for(model: Model, prompts: Sequence[Prompt], params: SamplingParams, **changes: int) -> Sizes:
+    """Sizes that hold these requests all at once (up to 32 rows), unless ``changes`` say otherwise."""
+    longest = max((len(_tokens(model, prompt)) for prompt in prompts), default=1)
+    rows = max(1, min(32, len(prompts)))
+    defaults = {"max_rows": rows, "max_model_len": min(model.max_model_len, longest + params.max_new_tokens)}
+    return default_sizes(model, **{**defaults, **changes})
+
+
+def read_prompts(path: str | Path) -> list[str]:
+    """Prompts from a text file, one a line; blank lines and lines that start with # are left out.
+
+    Raises:
+        InvalidArgument: no such file, or no prompt in it.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise InvalidArgument("prompts", str(path), f"a readable text file: {error.strerror}") from error
+    prompts = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    if not prompts:
+        raise InvalidArgument("prompts", str(path), "at least one line with a prompt")
+    return prompts
+
+
+def synthetic_prompts(model: Model, requests: int, prompt_tokens: int) -> list[list[int]]:
+    """Made-up prompts of one length: token ids from a fixed formula, the same on every machine."""
+    for name, value in (("requests", requests), ("prompt_tokens", prompt_tokens)):
+        if value < 1:
+            raise InvalidArgument(name, value, "at least 1")
+    return [
+        [(7919 * request + 104729 * place + 13) % model.vocab_size for place in range(prompt_tokens)]
+        for request in range(requests)
+    ]
+
+
+def _tokens(model: Model, prompt: Prompt) -> Sequence[int]:
+    return model.encode(prompt) if isinstance(prompt, str) else prompt
+
+
+def _number(rung: int | str) -> int:
+    ladder(rung)
+    return rung if isinstance(rung, int) else RUNG_NAMES.index(rung)
