@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from labkit.device.api import Access, Accesses, Buffer, Device, Event, Graph, Place, Stream, Work
-from labkit.trace.events import Touch, Trace
+from labkit.trace.captured import CapturedNodes
+from labkit.trace.events import GraphNode, Touch, Trace
 from labkit.trace.recorder import Recorder
 
 
@@ -26,11 +27,13 @@ class TracedDevice:
         self._place: dict[str, Any] = {"step": -1, "slot": "", "phase": ""}
         self._touches: dict[Buffer, Touch] = {}
         self._allocations = 0
+        self._capture: CapturedNodes | None = None
+        self._graphs: dict[str, tuple[GraphNode, ...]] = {}
 
     def take(self, **meta: Any) -> Trace:
         """Wait for the device, and return the trace since the last call."""
         self.inner.synchronize()
-        return self.recorder.take(self.inner.op_times, {"device": self.name, **meta})
+        return self.recorder.take(self.inner.op_times, {"device": self.name, **meta}, dict(self._graphs))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
@@ -68,7 +71,9 @@ class TracedDevice:
     ) -> Any:
         start = self.inner.now_ns()
         op = self.inner.launch(fn, stream, reads=reads, writes=writes, work=work, label=label)
-        if op is not None:  # None: captured, not run
+        if self._capture is not None and self._capture.covers(stream.name):
+            self._capture.add(stream.name, label, "compute", self._touch(reads), self._touch(writes), _caller())
+        else:
             self._operation(op, "kernel", "compute", label, start, stream, reads, writes, 0, False)
         return op
 
@@ -77,15 +82,22 @@ class TracedDevice:
         op = self.inner.copy(dst, src, stream, non_blocking=non_blocking, label=label)
         upload = dst.place == "device"
         blocking = not non_blocking or (not upload and dst.place == "pageable")
-        if op is not None:
-            lane = "H2D" if upload else "D2H"
+        lane = "H2D" if upload else "D2H"
+        if self._capture is not None and self._capture.covers(stream.name):
+            self._capture.add(stream.name, label, lane, self._touch((src,)), self._touch((dst,)), _caller())
+        else:
             self._operation(op, "copy", lane, label, start, stream, (src,), (dst,), src.nbytes, blocking)
         return op
 
     @contextmanager
     def capture(self, name: str, stream: Stream, pool: Any = None) -> Iterator[Graph]:
         with self.inner.capture(name, stream, pool) as graph:
-            yield self._adopt(graph)
+            self._capture = CapturedNodes(stream.name)
+            try:
+                yield self._adopt(graph)
+                self._graphs[name] = tuple(self._capture.nodes)
+            finally:
+                self._capture = None
 
     def replay(self, graph: Graph, stream: Stream, work: Work | None = None) -> Any:
         start = self.inner.now_ns()
@@ -96,12 +108,16 @@ class TracedDevice:
     def record(self, event: Event, stream: Stream) -> None:
         start = self.inner.now_ns()
         self.inner.record(event, stream)
+        if self._capture is not None and self._capture.record(event.name, stream.name):
+            return
         number = self.recorder.record(event.name, stream.name)
         self._call("record", f"record {event.name}", start, stream=stream.name, event=event.name, record=number)
 
     def wait(self, stream: Stream, event: Event) -> None:
         start = self.inner.now_ns()
         self.inner.wait(stream, event)
+        if self._capture is not None and self._capture.wait(stream.name, event.name):
+            return
         number = self.recorder.wait(stream.name, event.name)
         name = f"{stream.name} waits for {event.name}"
         self._call("wait", name, start, stream=stream.name, event=event.name, record=number)

@@ -83,13 +83,29 @@ class Edge:
     name: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """One operation of a captured graph. ``parents`` are positions in the graph's tuple of nodes."""
+
+    name: str
+    lane: str
+    reads: tuple[Touch, ...] = ()
+    writes: tuple[Touch, ...] = ()
+    parents: tuple[int, ...] = ()
+    source: str = ""
+
+
 @dataclass(frozen=True)
 class Trace:
-    """The spans and edges of a run, in issue order, and where they came from."""
+    """The spans and edges of a run, in issue order, and where they came from.
+
+    ``graphs`` holds, for each graph that was replayed, its nodes: every span of kind ``graph`` stands for all of them.
+    """
 
     spans: tuple[Span, ...]
     edges: tuple[Edge, ...] = ()
     meta: dict[str, Any] = field(default_factory=dict)  # source (virtual, recorded, live), device, profile, switches
+    graphs: dict[str, tuple[GraphNode, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -127,7 +143,7 @@ class Trace:
         spans = tuple(s for s in self.spans if s.start_ns < end_ns and s.end_ns > start_ns)
         kept = {span.id for span in spans}
         edges = tuple(e for e in self.edges if e.before in kept and e.after in kept)
-        return Trace(spans, edges, self.meta)
+        return Trace(spans, edges, self.meta, self.graphs)
 
     def save(self, path: str) -> None:
         """Write Chrome / Perfetto JSON with flow arrows (see ``trace/export.py``)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from labkit.trace.events import Edge, Span, Trace
+from labkit.trace.events import Edge, GraphNode, Span, Trace
 
 
 class Recorder:
@@ -65,11 +65,16 @@ class Recorder:
         """Streams that have had an operation."""
         return tuple(self._last_op)
 
-    def take(self, times: Callable[[Any], tuple[int, int, int]], meta: dict[str, Any]) -> Trace:
+    def take(
+        self,
+        times: Callable[[Any], tuple[int, int, int]],
+        meta: dict[str, Any],
+        graphs: dict[str, tuple[GraphNode, ...]],
+    ) -> Trace:
         """The trace so far; the recorder starts anew, remembering no operation of it."""
         start = min((fields["start_ns"] for fields, op in self._spans if op is None), default=0)
         spans = tuple(_span(number, fields, op, times, start) for number, (fields, op) in enumerate(self._spans))
-        trace = Trace(spans, tuple(self._edges), meta)
+        trace = Trace(spans, tuple(self._edges), meta, graphs)
         self.__init__()  # type: ignore[misc]
         return trace
 
