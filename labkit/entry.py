@@ -54,7 +54,7 @@ class Engine:
         dropped_waits: Collection[str] = (),
     ) -> None:
         self.switches = switches if isinstance(switches, Switches) else ladder(switches)
-        inner = open_device(device, profile)
+        inner = open_device(device, profile, timing=trace)
         self.device: Any = TracedDevice(inner) if trace else inner
         self.model, self._traced = model, trace
         self.sizes = sizes or default_sizes(model)
@@ -221,8 +221,14 @@ class Engine:
         return {"source": source, "model": self.model.name, "switches": list(self.switches.on)}
 
 
-def open_device(device: str | Device, profile: str | Path | Profile | Costs = "h200-8b") -> Device:
-    """A device by name. Raises InvalidArgument for an unknown name, DeviceError where there is no GPU."""
+def open_device(
+    device: str | Device, profile: str | Path | Profile | Costs = "h200-8b", *, timing: bool = True
+) -> Device:
+    """A device by name; ``timing`` lets a real one tell when its operations ran.
+
+    Raises:
+        InvalidArgument: an unknown name. DeviceError: "cuda" where there is no GPU.
+    """
     if not isinstance(device, str):
         return device
     if device == "virtual":
@@ -232,7 +238,7 @@ def open_device(device: str | Device, profile: str | Path | Profile | Costs = "h
     if device == "cuda":
         from labkit.device.cuda import CudaDevice
 
-        return CudaDevice()
+        return CudaDevice(timing=timing)
     raise InvalidArgument("device", device, '"virtual", "cuda", or a Device')
 
 
