@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from os.path import basename
 from typing import Any
 
@@ -14,6 +15,9 @@ from labkit.device.api import Access, Accesses, Buffer, Device, Event, Graph, Pl
 from labkit.trace.captured import CapturedNodes
 from labkit.trace.events import GraphNode, Touch, Trace
 from labkit.trace.recorder import Recorder
+
+
+_file = cache(basename)
 
 
 class TracedDevice:
@@ -217,6 +221,6 @@ class TracedDevice:
 def _caller() -> str:
     """file:line of the call, outside the device layer."""
     frame = sys._getframe(2)
-    while frame.f_back is not None and basename(frame.f_code.co_filename) in ("traced.py", "api.py", "contextlib.py"):
+    while frame.f_back is not None and _file(frame.f_code.co_filename) in ("traced.py", "api.py", "contextlib.py"):
         frame = frame.f_back
-    return f"{basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+    return f"{_file(frame.f_code.co_filename)}:{frame.f_lineno}"
