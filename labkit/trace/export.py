@@ -8,7 +8,7 @@ The format is the Trace Event Format (JSON object form). What is kept of it, and
               of several streams that overlap on a lane go to further threads of the same name
     s and f   one pair per edge, the same ``id``, ``cat`` and ``name`` in both. An arrow binds to the slice that is
               open on the thread at its ``ts`` ("bp": "e" for the end), so ``s`` lies 1 ns before the end of its
-              slice and ``f`` on the start of its own (within it, where a host wait began before what it waits for ended)
+              slice and ``f`` on the start of its own, or within it: a host wait begins before what it waits for ends
     labkit    a top-level key, metadata to the viewers: version, meta, edges
 
 ``args`` hold what a reader filters by: step, slot, stream, bytes, event, reads, writes, source.

@@ -1,0 +1,103 @@
+"""A trace as one page that works offline: the figure, its numbers, and the table that says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+from plotly.io import to_html
+
+from labkit.analysis.occupancy import report
+from labkit.trace.events import Trace
+from labkit.viz import style
+from labkit.viz.figures import table, timeline
+
+# Plotly 7 offers to upload the chart ("Share chart"): no page of ours sends anything anywhere.
+CONFIG: dict[str, Any] = {
+    "displaylogo": False,
+    "showSendToCloud": False,
+    "modeBarButtonsToRemove": ["sendChartToCloud", "select2d", "lasso2d"],
+    "responsive": True,
+}
+
+# The browser itself keeps the page offline: scripts and styles of the page only, and nothing may be fetched.
+_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+
+_STYLE = f"""
+body {{ font: 18px/1.5 {style.FONT}; color: {style.INK}; background: {style.PAPER}; margin: 1.5rem; }}
+h1 {{ font-size: 1.6rem; margin: 0 0 .5rem; }}
+h2 {{ font-size: 1.3rem; }}
+.summary {{ font-size: 1.2rem; font-weight: bold; margin: 0; }}
+.note {{ margin: 0; }}
+table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
+caption {{ text-align: left; font-weight: bold; padding-bottom: .25rem; }}
+th, td {{ border-bottom: 1px solid {style.GRID}; padding: .2rem .8rem .2rem 0; text-align: left; vertical-align: top; }}
+td.number {{ text-align: right; }}
+details {{ margin-top: 1.5rem; }}
+summary {{ cursor: pointer; font-size: 1.2rem; font-weight: bold; }}
+.wide {{ overflow-x: auto; }}
+"""
+
+
+def save_html(
+    trace: Trace,
+    path: str | Path,
+    title: str = "labkit timeline",
+    *,
+    steps: int | tuple[int, int] | None = None,
+    arrows_for: int | None = None,
+    max_bars: int = 4000,
+) -> None:
+    """Write one self-contained page: timeline, numbers, and the timeline's bars as a table (times in µs).
+
+    The page opens from the file, asks no host for anything, and is the same for the same trace.
+
+    Raises:
+        InvalidArgument: as ``labkit.viz.timeline``.
+        OSError: the file cannot be written.
+    """
+    figure = timeline(trace, steps=steps, arrows_for=arrows_for, max_bars=max_bars)
+    rows = table(trace, steps=steps, max_bars=max_bars)
+    meta = figure.layout.meta
+    notes = "".join(f'<p class="note">{escape(note)}</p>\n' for note in meta["notes"])
+    Path(path).write_text(
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f'<h1>{escape(title)}</h1>\n<p class="summary">{escape(meta["summary"])}</p>\n{notes}'
+        f'<div role="img" aria-label="{escape(meta["summary"])}">{_drawing(figure)}</div>\n'
+        f"<h2>Numbers</h2>\n{report(trace)._repr_html_()}\n"
+        f"<details>\n<summary>The bars as a table ({len(rows):,} rows)</summary>\n{_table(rows)}\n</details>\n"
+        f"</main>\n</body>\n</html>\n",
+        encoding="utf-8",
+    )
+
+
+def _drawing(figure: go.Figure) -> str:
+    """The figure with plotly.js beside it; its sentences are on the page already."""
+    top = figure.layout.margin.t
+    bare = go.Figure(figure).update_layout(title=None, margin_t=30, height=figure.layout.height - top + 30)
+    return to_html(bare, config=CONFIG, include_plotlyjs=True, full_html=False, div_id="timeline")
+
+
+def _table(rows: Iterable[Mapping[str, Any]]) -> str:
+    rows = list(rows)
+    if not rows:
+        return "<p>No bars.</p>"
+    head = "".join(f'<th scope="col">{escape(name.replace("_", " "))}</th>' for name in rows[0])
+    body = "\n".join(f"<tr>{''.join(_cell(value) for value in row.values())}</tr>" for row in rows)
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>'
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, int | float):
+        return (
+            f'<td class="number">{value:,.3f}</td>'
+            if isinstance(value, float)
+            else f'<td class="number">{value:,}</td>'
+        )
+    return f"<td>{escape(str(value or ''))}</td>"
