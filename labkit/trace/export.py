@@ -9,7 +9,7 @@ The format is the Trace Event Format (JSON object form). What is kept of it, and
     s and f   one pair per edge, the same ``id``, ``cat`` and ``name`` in both. An arrow binds to the slice that is
               open on the thread at its ``ts`` ("bp": "e" for the end), so ``s`` lies 1 ns before the end of its
               slice and ``f`` on the start of its own, or within it: a host wait begins before what it waits for ends
-    labkit    a top-level key, metadata to the viewers: version, meta, edges
+    labkit    a top-level key, metadata to the viewers: version, meta, edges, the nodes of the graphs
 
 ``args`` hold what a reader filters by: step, slot, stream, bytes, event, reads, writes, source.
 """
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import InvalidArgument
-from labkit.trace.events import KINDS, LANES, Edge, Span, Touch, Trace
+from labkit.trace.events import KINDS, LANES, Edge, GraphNode, Span, Touch, Trace
 
 VERSION = 1
 _THREADS: tuple[str, ...] = ("CPU phases", "CPU calls", "H2D", "compute", "D2H")
@@ -49,6 +49,7 @@ def to_chrome(trace: Trace) -> dict[str, Any]:
         "version": VERSION,
         "meta": _plain(trace.meta),
         "edges": [[edge.before, edge.after, edge.kind, edge.name] for edge in trace.edges],
+        "graphs": {name: [_node(node) for node in nodes] for name, nodes in trace.graphs.items()},
     }
     return {"traceEvents": names + events, "displayTimeUnit": "ns", "labkit": kept}
 
@@ -148,6 +149,10 @@ def _field(value: Any) -> Any:
     return [[t.buffer, t.start, t.stop, t.place, t.allocation] for t in value] if isinstance(value, tuple) else value
 
 
+def _node(node: GraphNode) -> list[Any]:
+    return [node.name, node.lane, _field(node.reads), _field(node.writes), list(node.parents), node.source]
+
+
 def _flows(trace: Trace, threads: list[tuple[int, int]]) -> list[dict[str, Any]]:
     """An arrow per edge between two spans that are in the trace."""
     places = {span.id: place for place, span in enumerate(trace.spans)}
@@ -200,20 +205,29 @@ def _from_chrome(data: dict[str, Any]) -> Trace:
     slices = [event["args"] for event in data["traceEvents"] if event["ph"] == "X"]
     slices.sort(key=lambda args: args["order"])
     edges = tuple(Edge(*_checked_edge(edge)) for edge in kept["edges"])
-    return Trace(tuple(_span(args) for args in slices), edges, _original(kept["meta"]))
+    graphs = {name: tuple(_graph_node(*node) for node in nodes) for name, nodes in kept["graphs"].items()}
+    return Trace(tuple(_span(args) for args in slices), edges, _original(kept["meta"]), graphs)
 
 
 def _span(args: dict[str, Any]) -> Span:
     values = {f.name: args[f.name] for f in _FIELDS if f.name in args or f.name in _REQUIRED}
     for name in ("reads", "writes"):
         if name in values:
-            values[name] = tuple(Touch(*touch) for touch in values[name])
+            values[name] = _touches(values[name])
     span = Span(**values)
     if span.kind not in KINDS or span.lane not in LANES:
         raise ValueError(f"span {span.id}: kind {span.kind!r} on lane {span.lane!r}")
     if not all(isinstance(time, int) for time in (span.id, span.start_ns, span.end_ns)):
         raise TypeError(f"span {span.id}: times are integer ns")
     return span
+
+
+def _touches(kept: list[list[Any]]) -> tuple[Touch, ...]:
+    return tuple(Touch(*touch) for touch in kept)
+
+
+def _graph_node(name: str, lane: str, reads: Any, writes: Any, parents: list[int], source: str) -> GraphNode:
+    return GraphNode(name, lane, _touches(reads), _touches(writes), tuple(parents), source)
 
 
 def _checked_edge(edge: Iterable[Any]) -> tuple[int, int, str, str]:

@@ -183,7 +183,8 @@ def _arrow(wait: Wait, span: Span) -> tuple[tuple[int, float], tuple[int, float]
     source, target = ROW[wait.before.lane], ROW[span.lane]
     half = 0.4 * ((target > source) - (target < source))
     arrives = span.start_ns if span.kind in DEVICE_KINDS else max(span.start_ns, wait.before.end_ns)
-    return (wait.before.end_ns, source + half), (arrives, target - half)
+    leaves = min(wait.before.end_ns, arrives)  # a launch may return after the device has begun
+    return (leaves, source + half), (arrives, target - half)
 
 
 def strip_traces(trace: Trace, selection: Selection) -> list[go.Heatmap | go.Scatter]:

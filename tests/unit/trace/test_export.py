@@ -7,7 +7,7 @@ from collections import defaultdict
 import pytest
 
 from labkit.errors import InvalidArgument
-from labkit.trace.events import Edge, Span, Touch, Trace
+from labkit.trace.events import Edge, GraphNode, Span, Touch, Trace
 from labkit.trace.export import load_chrome, save_chrome, to_chrome
 from tests.unit.synthetic import async_trace, sync_trace
 
@@ -19,6 +19,12 @@ ODD = Trace(
     ),
     (Edge(3, 7, "event", "e"), Edge(2, 99, "issue")),
     {"switches": ("streams", True), "rate": float("inf"), "sizes": {1: (2, [3])}, "$odd": None},
+    {
+        "decode A 8": (
+            GraphNode("a", "compute"),
+            GraphNode("b", "D2H", (Touch("x", 0, 4, "device", 1),), (), (0,), "f.py:3"),
+        )
+    },
 )
 OVERLAPPING = Trace(
     tuple(Span(n, "kernel", f"k{n}", "compute", 10 * n, 10 * n + 25, stream="ab"[n % 2]) for n in range(6)),
