@@ -1,10 +1,12 @@
 # Needs Python 3.11 or newer, git and make; everything else goes into $(VENV).
 #   PYTHON=python3.12   the interpreter that $(VENV) is made with
 #   ARGS=...            passed on to JupyterLab (make lab) or to pytest (make test)
+#   NOTEBOOKS=...       the folder that JupyterLab opens
 
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
+NOTEBOOKS ?= notebooks
 
 PY := $(VENV)/bin/python
 # Without the constraints a newer torch could be chosen, and that is a download of several GB.
@@ -14,7 +16,7 @@ PIP := $(PY) -m pip install --disable-pip-version-check --quiet --constraint con
 # other user; the server still listens on loopback only and still asks for its token.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # 127.0.0.1 and not localhost: a name can resolve to an address that others reach. The token is Jupyter's own.
-LAB_FLAGS := --ip=127.0.0.1 --ServerApp.root_dir=notebooks $(AS_ROOT)
+LAB_FLAGS := --ip=127.0.0.1 --ServerApp.root_dir=$(NOTEBOOKS) $(AS_ROOT)
 
 .DEFAULT_GOAL := help
 .PHONY: help lab test check clean

@@ -37,7 +37,7 @@ class Doctor:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is missing; a note is fine. The engine and the virtual GPU need none of what can be missing."""
+        """Whether nothing is missing; a note is fine. The engine on the virtual GPU needs none of what can be."""
         return all(check.state != "missing" for check in self.checks)
 
     def __getitem__(self, name: str) -> Check:
@@ -156,7 +156,7 @@ def _flash_attn() -> Check:
 
     from labkit.model.flash import choose
 
-    backend = choose(torch.device("cuda"), torch.bfloat16, heads=8, kv_heads=2, size=64, block_size=256)
+    backend = choose(torch.device("cuda"), torch.bfloat16, heads=(8, 2, 64), block_size=256)
     if backend.name == "flash":
         return Check("flash-attn", "ok", f"{_version('flash-attn')}, paged kernels tried")
     return Check("flash-attn", "note", f"{backend.why}; attention is PyTorch's SDPA", GPU_BUILD)
@@ -171,7 +171,8 @@ def _smollm2() -> Check:
     cache = smollm2_cache(gguf)
     if not cache.is_dir():
         return Check("smollm2", "note", "weights not converted yet: the first load takes longer", FETCH)
-    return Check("smollm2", "ok", f"weights in {cache}")
+    shown = Path("~") / cache.relative_to(Path.home()) if cache.is_relative_to(Path.home()) else cache
+    return Check("smollm2", "ok", f"weights in {shown}")
 
 
 def _version(distribution: str) -> str:
