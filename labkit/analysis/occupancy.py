@@ -21,7 +21,7 @@ from labkit.analysis.idle import REASONS, Gap, idle_gaps
 from labkit.analysis.intervals import per_bin, total, union
 from labkit.analysis.units import bytes_text, share_text, time_text
 from labkit.errors import InvalidArgument
-from labkit.trace.events import HOST_WAIT_KINDS, LANES, PHASES, Span, Trace
+from labkit.trace.events import DEVICE_KINDS, HOST_WAIT_KINDS, LANES, PHASES, Span, Trace
 
 __all__ = ["GPU_ACTIVE", "Gap", "IN_OPERATION", "Occupancy", "PhaseTime", "Report", "idle_gaps", "occupancy", "report"]
 
@@ -47,6 +47,7 @@ class Report:
 
     busy_ns     device time with a kernel running on the compute lane
     stream_ns   time with an operation on the compute lane
+    steps       steps with an operation on the device; a plan that found nothing to do is not one
     host_waits  ``synchronize`` calls and blocking copies
     phases      host time per phase
     idle        ns per reason; the values sum to ``idle_ns`` exactly
@@ -131,7 +132,7 @@ def report(trace: Trace) -> Report:
         window_ns=trace.duration_ns,
         busy_ns=busy_ns,
         stream_ns=stream_ns,
-        steps=trace.steps,
+        steps=len({span.step for span in trace.of_kind(*DEVICE_KINDS) if span.step >= 0}),
         host_waits=sum(1 for span in trace.spans if span.kind in HOST_WAIT_KINDS or span.blocking),
         bytes_up=sum(span.bytes for span in copies if span.lane == "H2D"),
         bytes_down=sum(span.bytes for span in copies if span.lane == "D2H"),

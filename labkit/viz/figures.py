@@ -100,7 +100,8 @@ def summary(numbers: Report) -> str:
 
 def _notes(trace: Trace, numbers: Report, selection: Selection, arrows_for: int | None) -> list[str]:
     """The definition beside the number, where the trace comes from, why the lane idles, and what is not shown."""
-    origin = ", ".join(str(trace.meta[key]) for key in ("source", "device") if trace.meta.get(key))
+    source, device = (str(trace.meta.get(key, "")) for key in ("source", "device"))
+    origin = device if source in device else f"{source}, {device}" if device else source
     notes = [f"GPU active: {GPU_ACTIVE}." + (f" Trace: {origin}." if origin else "")]
     if numbers.idle:
         reason, ns = max(numbers.idle.items(), key=lambda item: item[1])
@@ -114,7 +115,7 @@ def _notes(trace: Trace, numbers: Report, selection: Selection, arrows_for: int 
         drawn = f"{len(selection.bars):,} of {selection.total:,} bars"
         notes.append(f"Drawn: {shown} ({drawn}). The strip below is the whole run, aggregated.")
     elif first >= 0:
-        notes.append(f"Drawn: {shown} of {trace.steps} steps; the numbers are of the whole run.")
+        notes.append(f"Drawn: {shown} of {numbers.steps} steps; the numbers are of the whole run.")
     return notes
 
 

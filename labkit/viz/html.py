@@ -88,7 +88,7 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> str:
     rows = list(rows)
     if not rows:
         return "<p>No bars.</p>"
-    head = "".join(f'<th scope="col">{escape(name.replace("_", " "))}</th>' for name in rows[0])
+    head = "".join(f'<th scope="col">{escape(name.replace("_us", " (µs)").replace("_", " "))}</th>' for name in rows[0])
     body = "\n".join(f"<tr>{''.join(_cell(value) for value in row.values())}</tr>" for row in rows)
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>'
 

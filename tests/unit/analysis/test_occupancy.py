@@ -45,6 +45,12 @@ def test_the_reasons_sum_to_the_idle_time_exactly(trace):
     assert sum(gap.duration_ns for gap in idle_gaps(trace)) == numbers.window_ns - numbers.stream_ns
 
 
+def test_a_step_in_which_the_device_did_nothing_is_not_counted():
+    spans = (kernel(0, 0, 10, 10), kernel(1, 10, 20, 10), Span(2, "phase", "plan", "CPU", 20, 30, step=2))
+    numbers = report(Trace(spans))
+    assert (numbers.steps, numbers.ns_per_step) == (2, 15)
+
+
 def test_overlapping_streams_count_once():
     numbers = report(Trace((kernel(0, 0, 10, 10, "a"), kernel(1, 5, 20, 15, "b"), kernel(2, 30, 40, 4, "a"))))
     assert numbers.stream_ns == 30

@@ -109,6 +109,19 @@ def test_the_summary_is_the_report_s_number_with_its_definition():
     assert "virtual, synthetic" in figure.layout.title.subtitle.text
 
 
+@pytest.mark.parametrize(
+    ("meta", "shown"),
+    [
+        ({"source": "virtual", "device": "virtual (h200)"}, "Trace: virtual (h200)."),
+        ({"source": "live"}, "Trace: live."),
+    ],
+)
+def test_the_notes_say_where_the_trace_comes_from_once(meta, shown):
+    trace = Trace((Span(0, "kernel", "k", "compute", 0, 10),), (), meta)
+    assert shown in timeline(trace).layout.meta["notes"][0]
+    assert "Trace:" not in timeline(Trace(trace.spans)).layout.meta["notes"][0]
+
+
 def test_arrows_are_one_trace_for_one_step():
     trace = async_trace()
     arrows = [t for t in timeline(trace, arrows_for=2).data if t.type == "scatter" and t.mode == "lines+markers"]
