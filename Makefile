@@ -19,7 +19,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 LAB_FLAGS := --ip=127.0.0.1 --ServerApp.root_dir=$(NOTEBOOKS) $(AS_ROOT)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test check clean
+.PHONY: help lab test check notebooks clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -34,6 +34,11 @@ check: $(VENV)/.check  ## lint, format and types
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+
+# Neither the time of the run nor widget state is stored: both would differ on every run.
+notebooks: $(VENV)/.lab  ## run every notebook and store its outputs, which make test compares
+	$(PY) -m nbconvert --to notebook --inplace --execute --ExecutePreprocessor.record_timing=False \
+	  --ExecutePreprocessor.store_widget_state=False $(wildcard $(NOTEBOOKS)/*.ipynb)
 
 clean:  ## remove the virtual environment
 	rm -rf $(VENV)

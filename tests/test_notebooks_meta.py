@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-NOTEBOOKS = sorted(
-    path for path in (Path(__file__).parent.parent / "notebooks").rglob("*.ipynb") if ".ipynb_" not in str(path)
-)
+ROOT = Path(__file__).parent.parent
+NOTEBOOKS = sorted(path for path in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_" not in str(path))
 RAISES = "raises-exception"
 IGNORES = "nbval-ignore-output"
 TAGS = {RAISES, IGNORES, "nbval-check-output", "nbval-skip"}
@@ -70,6 +69,11 @@ def too_large(notebook: Notebook) -> list[str]:
     return [f"{size} bytes"] if size > LARGEST_BYTES else []
 
 
+def local_paths(notebook: Notebook) -> list[str]:
+    """Paths of the machine that ran it, in tracebacks for example: noise for a reader, and a difference for nbval."""
+    return [f"path {path}" for path in (str(ROOT), "/home/", "/root/", "/Users/") if path in json.dumps(notebook)]
+
+
 RULES: list[Callable[[Notebook], list[str]]] = [
     nothing_compared,
     never_run,
@@ -77,6 +81,7 @@ RULES: list[Callable[[Notebook], list[str]]] = [
     errors_and_tags_differ,
     saved_widgets,
     too_large,
+    local_paths,
 ]
 
 
@@ -131,6 +136,7 @@ FAULTS: list[tuple[Callable[[Notebook], list[str]], Notebook]] = [
     (saved_widgets, {**GOOD, "metadata": {"widgets": {}}}),
     (saved_widgets, with_cell(1, outputs=[WIDGET])),
     (too_large, with_cell(1, source="x" * LARGEST_BYTES)),
+    (local_paths, with_cell(1, source=f"open('{ROOT}/x')")),
 ]
 
 

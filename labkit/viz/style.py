@@ -73,6 +73,8 @@ def template() -> go.layout.Template:
             "itemsizing": "constant",
             "tracegroupgap": 4,
         },
+        # Plotly 7 offers to upload the chart ("Share chart"); in a notebook no config is ours, so the layout says it.
+        modebar={"remove": ["sendChartToCloud"]},
         hoverlabel={"align": "left", "font": {"size": NOTE, "family": FONT}},
         xaxis=axis,
         yaxis=axis,
