@@ -149,14 +149,14 @@ def _names(bar: Bar) -> Iterator[str]:
 
 def arrow_trace(trace: Trace, step: int) -> go.Scatter:
     """What the spans of one step waited for, as arrows, all in one trace."""
-    waits = Waits(trace)
+    waits, zero_ns = Waits(trace), trace.start_ns
     x: list[float | None] = []
     y: list[float | None] = []
     texts: list[str] = []
     for span in trace.step(step):
         for wait in waits.of(span):
             start, end = _arrow(wait, span)
-            x += [(start[0] - trace.start_ns) / 1000, (end[0] - trace.start_ns) / 1000, None]
+            x += [(start[0] - zero_ns) / 1000, (end[0] - zero_ns) / 1000, None]
             y += [start[1], end[1], None]
             texts += ["", escape(f"{span.name} waited for {wait}"), ""]
     return go.Scatter(
@@ -189,9 +189,9 @@ def _arrow(wait: Wait, span: Span) -> tuple[tuple[int, float], tuple[int, float]
 
 def strip_traces(trace: Trace, selection: Selection) -> list[go.Heatmap | go.Scatter]:
     """The busy share of the device lanes over the whole run, and a box around what is drawn above."""
-    lanes = [occupancy(trace, lane, BINS) for lane in LANES[1:]]
-    edges = [(ns - trace.start_ns) / 1000 for ns in lanes[0].edges_ns]
-    low, high = ((ns - trace.start_ns) / 1000 for ns in (selection.start_ns, selection.end_ns))
+    zero_ns, lanes = trace.start_ns, [occupancy(trace, lane, BINS) for lane in LANES[1:]]
+    edges = [(ns - zero_ns) / 1000 for ns in lanes[0].edges_ns]
+    low, high = ((ns - zero_ns) / 1000 for ns in (selection.start_ns, selection.end_ns))
     strip = go.Heatmap(
         x=edges,
         y=[ROW[lane.lane] for lane in lanes],

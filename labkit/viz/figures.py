@@ -73,6 +73,7 @@ def table(
     Raises:
         InvalidArgument: as ``timeline``.
     """
+    zero_ns = trace.start_ns
     return [
         {
             "operation": bar.name,
@@ -82,7 +83,7 @@ def table(
             "slot": bar.slot,
             "stream": bar.stream,
             "bytes": bar.bytes,
-            "start_us": (bar.start_ns - trace.start_ns) / 1000,
+            "start_us": (bar.start_ns - zero_ns) / 1000,
             "duration_us": (bar.end_ns - bar.start_ns) / 1000,
             "waited_for": bar.detail,
         }
