@@ -28,16 +28,20 @@ class TracedDevice:
         self.name = inner.name
         self.warm_up_before_capture = inner.warm_up_before_capture
         self.default_stream = self._adopt(inner.default_stream)
+        self._streams = {self.default_stream.name: {"default": True, "blocking": True}}
         self._place: dict[str, Any] = {"step": -1, "slot": "", "phase": ""}
         self._touches: dict[Buffer, Touch] = {}
         self._allocations = 0
         self._capture: CapturedNodes | None = None
         self._graphs: dict[str, tuple[GraphNode, ...]] = {}
+        self._captured_events: dict[str, None] = {}  # a set in order
 
     def take(self, **meta: Any) -> Trace:
         """Wait for the device, and return the trace since the last call."""
         self.inner.synchronize()
-        return self.recorder.take(self.inner.op_times, {"device": self.name, **meta}, dict(self._graphs))
+        seen = {"streams": dict(self._streams), "captured_events": list(self._captured_events)}
+        meta = {"device": self.name, **seen, **meta}
+        return self.recorder.take(self.inner.op_times, meta, dict(self._graphs))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
@@ -62,6 +66,7 @@ class TracedDevice:
 
     def stream(self, name: str, **options: Any) -> Stream:
         stream: Stream = self._adopt(self.inner.stream(name, **options))
+        self._streams[name] = {"default": False, "blocking": bool(options.get("blocking", False))}
         return stream
 
     def event(self, name: str) -> Event:
@@ -95,12 +100,16 @@ class TracedDevice:
 
     @contextmanager
     def capture(self, name: str, stream: Stream, pool: Any = None) -> Iterator[Graph]:
+        start, streams = self.inner.now_ns(), self.recorder.streams()
         with self.inner.capture(name, stream, pool) as graph:
+            span = self._call("synchronize", "host waits for the device", start, stream=",".join(streams))
+            self.recorder.host_waited(span, streams=streams)
             self._capture = CapturedNodes(stream.name)
             try:
                 yield self._adopt(graph)
                 self._graphs[name] = tuple(self._capture.nodes)
             finally:
+                self._captured_events.update(dict.fromkeys(self._capture.events))
                 self._capture = None
 
     def replay(self, graph: Graph, stream: Stream, work: Work | None = None) -> Any:
@@ -134,13 +143,17 @@ class TracedDevice:
         event = target.name if isinstance(target, Event) else ""
         streams = (target.name,) if isinstance(target, Stream) else () if event else self.recorder.streams()
         what = target.name if target is not None else "the device"
-        span = self._call("synchronize", f"host waits for {what}", start, event=event, stream=",".join(streams))
+        number = self.recorder.latest(event)
+        span = self._call(
+            "synchronize", f"host waits for {what}", start, event=event, record=number, stream=",".join(streams)
+        )
         self.recorder.host_waited(span, event=event, streams=streams)
 
     def query(self, event: Event) -> bool:
         start = self.inner.now_ns()
         reached = self.inner.query(event)
-        span = self._call("query", f"query {event.name}: {reached}", start, event=event.name)
+        number = self.recorder.latest(event.name) if reached else 0
+        span = self._call("query", f"query {event.name}: {reached}", start, event=event.name, record=number)
         if reached:
             self.recorder.host_waited(span, event=event.name)
         return reached

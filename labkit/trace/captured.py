@@ -13,6 +13,11 @@ class CapturedNodes:
         self._tails: dict[str, tuple[int, ...]] = {origin: ()}
         self._events: dict[str, tuple[int, ...]] = {}
 
+    @property
+    def events(self) -> tuple[str, ...]:
+        """Names of the events recorded so far: edges of the graph, of no use outside it (semantics, 51)."""
+        return tuple(self._events)
+
     def covers(self, stream: str) -> bool:
         """Whether the stream is part of the capture."""
         return stream in self._tails

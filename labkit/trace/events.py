@@ -42,7 +42,8 @@ class Span:
     lane      CPU, H2D, compute or D2H
     busy_ns   device time in which a kernel really ran: less than the duration where launches are the bottleneck
     blocking  a copy that the host waited for (pageable, or non_blocking=False), counted as a host wait
-    event     name of the event recorded, waited for or synchronised with; ``record`` numbers its records from 1
+    event     name of the event recorded, waited for or synchronised with; ``record`` numbers its records from 1: the
+              one made or waited for, 0 where there was none yet or where a query answered False
     """
 
     id: int
@@ -100,11 +101,19 @@ class Trace:
     """The spans and edges of a run, in issue order, and where they came from.
 
     ``graphs`` holds, for each graph that was replayed, its nodes: every span of kind ``graph`` stands for all of them.
+
+    ``meta`` says where the trace comes from (source: virtual, recorded or live; device, model, switches) and what the
+    race checker cannot see in the spans:
+
+        streams          {name: {"default": bool, "blocking": bool}}; a stream not named is neither
+        memory           {allocation: (block, byte offset in it)} for allocations that share memory, in a caching
+                         allocator or a graph pool; one not named has memory of its own
+        captured_events  names of events that were recorded inside a capture
     """
 
     spans: tuple[Span, ...]
     edges: tuple[Edge, ...] = ()
-    meta: dict[str, Any] = field(default_factory=dict)  # source (virtual, recorded, live), device, profile, switches
+    meta: dict[str, Any] = field(default_factory=dict)
     graphs: dict[str, tuple[GraphNode, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:

@@ -46,6 +46,10 @@ class Recorder:
         self._records[event] = (self._last_op.get(stream, -1), number)
         return number
 
+    def latest(self, event: str) -> int:
+        """The number of the event's latest record, 0 if there is none."""
+        return self._records.get(event, (-1, 0))[1]
+
     def wait(self, stream: str, event: str) -> int:
         """A stream waits for an event; returns the record it waits for, 0 if there is none."""
         before, number = self._records.get(event, (-1, 0))
@@ -53,13 +57,12 @@ class Recorder:
             self._waits.setdefault(stream, []).append((before, event))
         return number
 
-    def host_waited(self, span: int, *, event: str = "", streams: Iterable[str] = ()) -> int:
-        """The host waited, in span ``span``, for an event or for streams; returns the record waited for."""
-        before, number = self._records.get(event, (-1, 0))
+    def host_waited(self, span: int, *, event: str = "", streams: Iterable[str] = ()) -> None:
+        """The host waited, in span ``span``, for an event or for streams."""
+        before, _ = self._records.get(event, (-1, 0))
         for operation in [before, *(self._last_op.get(stream, -1) for stream in streams)]:
             if operation >= 0:
                 self._edges.append(Edge(operation, span, "host", event))
-        return number
 
     def streams(self) -> tuple[str, ...]:
         """Streams that have had an operation."""
