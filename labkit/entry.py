@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from types import TracebackType
@@ -125,7 +125,10 @@ class Engine:
 
     def cancel(self, request: Request | int) -> bool:
         """End a request early; False if it had ended. Its blocks are free once no step in flight uses them."""
-        return self.core.cancel(request if isinstance(request, int) else request.id)
+        known = self.core.requests
+        if isinstance(request, Request) and known.get(request.id) is not request:
+            raise InvalidArgument("request", request.id, "a request submitted to this engine")
+        return self.core.cancel(request.id if isinstance(request, Request) else request)
 
     def step(self) -> list[TokenEvent]:
         """Run until one more step's tokens are known; empty once nothing is left to do."""
@@ -154,13 +157,15 @@ class Engine:
 
     # -- inner -------------------------------------------------------------------------------------------------------
 
-    def _encode(self, prompt: Prompt) -> list[int]:
-        return self.model.encode(prompt) if isinstance(prompt, str) else list(prompt)
+    def _encode(self, prompt: Prompt) -> Sequence[int]:
+        return self.model.encode(prompt) if isinstance(prompt, str) else prompt
 
     def _submit_all(self, prompts: Sequence[Prompt], params: Any, sampling: dict[str, Any]) -> list[Request]:
-        if isinstance(prompts, str):
+        if isinstance(prompts, str) or not isinstance(prompts, Iterable):
             raise InvalidArgument("prompts", prompts, "a list of prompts; for one prompt write [prompt]")
-        per_prompt = list(params) if isinstance(params, (list, tuple)) else [_params(params, sampling)] * len(prompts)
+        prompts = list(prompts)
+        given = list(params) if isinstance(params, (list, tuple)) else [params] * len(prompts)
+        per_prompt = [_params(one, sampling) for one in given]
         if len(per_prompt) != len(prompts):
             raise InvalidArgument("params", f"{len(per_prompt)} entries", f"one for each of the {len(prompts)} prompts")
         requests: list[Request] = []
@@ -262,6 +267,8 @@ def _params(params: SamplingParams | None, sampling: dict[str, Any]) -> Sampling
     for name, value in sampling.items():
         if name not in known:
             raise InvalidArgument(name, value, f"the sampling parameters are {', '.join(known)}")
+    if params is not None and not isinstance(params, SamplingParams):
+        raise InvalidArgument("params", params, "a SamplingParams, or one for each prompt")
     return replace(params or SamplingParams(), **sampling)
 
 

@@ -12,7 +12,7 @@ class Sizes:
     """Capacities of an engine.
 
     max_rows       requests in one batch, R
-    token_budget   tokens in one batch, T: decode rows plus prefill chunks
+    token_budget   tokens in one batch, T: decode rows plus prefill chunks; below max_rows, rows take turns
     block_size     tokens per KV block
     num_blocks     KV blocks in the pool; one more, the trash block, takes the writes of padding rows
     max_model_len  prompt plus generated tokens of one request
@@ -29,10 +29,6 @@ class Sizes:
             value = getattr(self, field.name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise InvalidArgument(field.name, value, "a size is an integer of at least 1")
-        if self.token_budget < self.max_rows:
-            raise InvalidArgument(
-                "token_budget", self.token_budget, f"at least max_rows ({self.max_rows}): every decode row needs one token"
-            )
 
     @property
     def blocks_per_request(self) -> int:

@@ -6,7 +6,9 @@ slots, the carry-over, the launcher. Nothing here asks which mechanism is on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import index
+from typing import Any
 
 import torch
 
@@ -16,7 +18,7 @@ from labkit.engine.fill import Filler
 from labkit.engine.launch import EagerLauncher, GraphLauncher
 from labkit.engine.ordering import Events, NoEvents, Streams
 from labkit.engine.request import Request, State, TokenEvent
-from labkit.engine.sampling import SamplingParams
+from labkit.engine.sampling import SamplingParams, check_integer
 from labkit.engine.scheduler import Scheduler
 from labkit.engine.slots import Slot, SlotSet
 from labkit.errors import EngineClosed, EngineFault, InvalidArgument, RequestTooLarge
@@ -114,7 +116,7 @@ class EngineCore:
         Args:
             prompt: token ids, at least one.
             params: how to sample and when to end.
-            arrival_ns: earliest time, on the device's clock, at which it may enter a step.
+            arrival_ns: earliest time, on the device's clock, at which it may enter a step; never before now.
 
         Raises:
             InvalidArgument: an argument out of range, named with its value.
@@ -122,9 +124,9 @@ class EngineCore:
             EngineClosed: after ``close``.
         """
         self._check_open()
-        prompt = self._check_prompt(prompt, params)
-        eos = self.model.eos_token_ids if params.eos_token_ids is None else params.eos_token_ids
-        request = Request(self._next_id, prompt, params, frozenset(eos), arrival_ns)
+        prompt, eos = self._check_prompt(prompt, params), self._eos_of(params)
+        check_integer("arrival_ns", arrival_ns, 0)
+        request = Request(self._next_id, prompt, params, eos, max(int(arrival_ns), self.device.now_ns()))
         self._next_id += 1
         self.requests[request.id] = request
         self.scheduler.submit(request)
@@ -165,12 +167,16 @@ class EngineCore:
             return []
         except Exception as error:
             raise self._fail(error) from error
+        except BaseException:  # an interrupt: the step is lost, its requests are not
+            self._recover()
+            raise
 
     @property
     def busy(self) -> bool:
         """Whether a request is waiting, running, or in flight."""
         scheduler = self.scheduler
-        return bool(scheduler.running or scheduler.waiting or scheduler.in_flight or self._news)
+        work = scheduler.running or scheduler.waiting or scheduler.in_flight or self._news
+        return bool(work) and not self.closed
 
     def close(self) -> None:
         """End every request as cancelled, wait for the device and free its memory. Closing twice does nothing."""
@@ -198,12 +204,12 @@ class EngineCore:
             raise EngineClosed("the engine is closed; build a new one")
 
     def _check_prompt(self, prompt: Sequence[int], params: SamplingParams) -> list[int]:
-        prompt, vocab = list(prompt), self.model.vocab_size
+        if isinstance(prompt, str) or not isinstance(prompt, Iterable):
+            raise InvalidArgument("prompt", prompt, "a sequence of token ids")
+        values = prompt.tolist() if hasattr(prompt, "tolist") else prompt  # an array or a tensor
+        prompt = [self._check_token("prompt", token) for token in values]
         if not prompt:
             raise InvalidArgument("prompt", prompt, "at least one token")
-        for token in prompt:
-            if not isinstance(token, int) or isinstance(token, bool) or not 0 <= token < vocab:
-                raise InvalidArgument("prompt", token, f"token ids are integers from 0 to {vocab - 1}")
         longest = self.sizes.max_model_len
         if len(prompt) >= longest:
             raise InvalidArgument("prompt", f"{len(prompt)} tokens", f"at most {longest - 1}: max_model_len is {longest}")
@@ -213,6 +219,22 @@ class EngineCore:
             raise InvalidArgument("max_new_tokens", params.max_new_tokens, allowed)
         self._check_fits(len(prompt) + params.max_new_tokens - 1)
         return prompt
+
+    def _eos_of(self, params: SamplingParams) -> frozenset[int]:
+        if params.eos_token_ids is None:
+            return frozenset(self.model.eos_token_ids)
+        return frozenset(self._check_token("eos_token_ids", token) for token in params.eos_token_ids)
+
+    def _check_token(self, argument: str, token: Any) -> int:
+        """A token id as an int; integers of NumPy and torch are taken too."""
+        vocab = self.model.vocab_size
+        try:
+            number = -1 if isinstance(token, bool) else index(token)
+        except TypeError:
+            number = -1
+        if not 0 <= number < vocab:
+            raise InvalidArgument(argument, token, f"token ids are integers from 0 to {vocab - 1}")
+        return number
 
     def _check_fits(self, tokens: int) -> None:
         """The last token is never computed, so its K and V need no place."""
@@ -227,14 +249,17 @@ class EngineCore:
 
     def _fail(self, cause: Exception) -> EngineFault:
         """Tell every caller, free every block, and leave the engine ready for new requests."""
-        self.device.reset()
-        self._loop = None
-        self.scheduler.abandon_in_flight()
+        self._recover()
         for request in self._live():
-            request.pending = 0
             self.scheduler.finish(request, "error", cause)
             self._news.append(_end(request))
         return EngineFault(f"step failed: {type(cause).__name__}: {cause}")
+
+    def _recover(self) -> None:
+        """Drop the steps in flight, wherever they were broken off; live requests wait to be computed again."""
+        self.device.reset()
+        self._loop = None
+        self.scheduler.restart(self._live())
 
 
 def _end(request: Request) -> TokenEvent:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 import torch
 
 from labkit.errors import InvalidArgument
+
+_INT32 = 2**31 - 1  # the sampler's integers are int32 on the device
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +39,28 @@ class SamplingParams:
     eos_token_ids: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        _integer("max_new_tokens", self.max_new_tokens, 1)
-        _integer("top_k", self.top_k, 0)
-        _integer("seed", self.seed, 0, 2**31 - 1)
+        check_integer("max_new_tokens", self.max_new_tokens, 1)
+        check_integer("top_k", self.top_k, 0, _INT32)
+        check_integer("seed", self.seed, 0, _INT32)
         if not _is_number(self.temperature) or self.temperature < 0:
             raise InvalidArgument("temperature", self.temperature, "a finite number of at least 0; 0 is greedy")
         if not _is_number(self.top_p) or not 0 < self.top_p <= 1:
             raise InvalidArgument("top_p", self.top_p, "a number above 0 and at most 1; 1 is off")
         if not isinstance(self.logprobs, bool):
             raise InvalidArgument("logprobs", self.logprobs, "True or False")
+        if self.eos_token_ids is not None and not isinstance(self.eos_token_ids, (tuple, list, set, frozenset)):
+            raise InvalidArgument("eos_token_ids", self.eos_token_ids, "a tuple of token ids, or None for the model's")
 
 
-def _integer(name: str, value: object, low: int, high: int | None = None) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < low or (high is not None and value > high):
+def check_integer(name: str, value: object, low: int, high: int | None = None) -> None:
+    """Raise InvalidArgument unless ``value`` is an integer (NumPy's count) from ``low`` to ``high``."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < low or (high is not None and value > high):  # type: ignore[operator]
         raise InvalidArgument(name, value, f"an integer of at least {low}" + (f" and at most {high}" if high else ""))
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,8 @@ def sample(logits: torch.Tensor, inputs: SamplingInputs | None) -> torch.Tensor:
     if inputs is None:
         return greedy
     hot = inputs.temperature > 0
-    scaled = logits / torch.where(hot, inputs.temperature, 1.0)[:, None]
+    below_best = logits - logits.amax(-1, keepdim=True)  # so that a tiny temperature overflows to -inf, not to inf
+    scaled = below_best / torch.where(hot, inputs.temperature, 1.0)[:, None]
     noise = _gumbel(inputs, logits.shape[-1])
     drawn = (_keep_likely(scaled, inputs) + noise).argmax(-1)
     return torch.where(hot, drawn, greedy)
@@ -91,8 +99,9 @@ def _keep_likely(scaled: torch.Tensor, inputs: SamplingInputs) -> torch.Tensor:
     k = torch.where(inputs.top_k > 0, inputs.top_k, scaled.shape[-1])[:, None]
     ordered = ordered.masked_fill(rank >= k, -torch.inf)
     probabilities = ordered.softmax(-1)
-    before = probabilities.cumsum(-1) - probabilities  # the first token always has 0 before it
-    ordered = ordered.masked_fill(before >= inputs.top_p[:, None], -torch.inf)
+    before = probabilities.cumsum(-1) - probabilities
+    cut = (before >= inputs.top_p[:, None]) & (rank > 0)  # the most likely token stays even where top_p rounds to 0
+    ordered = ordered.masked_fill(cut, -torch.inf)
     return torch.empty_like(scaled).scatter_(1, order, ordered)
 
 

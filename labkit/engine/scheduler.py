@@ -8,6 +8,7 @@ is computed again later. ``plan`` may run while a step is in flight: a token tha
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from operator import attrgetter
 
 import numpy as np
@@ -224,7 +225,16 @@ class Scheduler:
             self.waiting.remove(request)
         request.state, request.finish_reason, request.error = State.FINISHED, reason, error
 
-    def abandon_in_flight(self) -> None:
-        """After a fault: no step is in flight any more, and every held block is free."""
+    def restart(self, requests: Iterable[Request]) -> None:
+        """After a step was broken off anywhere: nothing is in flight, every block and seat is free, and these requests
+        wait to be computed again from the tokens that the host knows."""
         self.settled = self.steps - 1
-        self.pool.step_ended(self.settled)
+        self.pool.reset()
+        self.block_table.fill(self.sizes.trash_block)
+        self._seats = list(range(self.sizes.max_rows - 1, -1, -1))
+        self.running.clear()
+        self.waiting.clear()
+        for request in requests:
+            request.state, request.seat, request.blocks = State.WAITING, -1, []
+            request.pending = request.computed = 0
+            self.submit(request)
