@@ -112,13 +112,14 @@ def test_write_kv_writes_the_given_slots_and_no_other() -> None:
     assert kv[1][2, 1].unique().tolist() == [5.0]
 
 
+@pytest.mark.parametrize(("low", "high"), [(-50, 500), (0, 6)], ids=["wild", "plausible"])
 @pytest.mark.parametrize("seed", range(6))
-def test_indices_of_another_step_never_leave_the_tensors(seed: int) -> None:
+def test_indices_of_another_step_never_leave_the_tensors(seed: int, low: int, high: int) -> None:
     """Out-of-range indices raise on the CPU, so finishing with finite numbers shows that none was used."""
     inputs, query, kv, _ = random_case(4, 2)
     generator = torch.Generator().manual_seed(seed)
     garbage = {
-        name: torch.randint(-50, 500, getattr(inputs, name).shape, generator=generator, dtype=torch.int32)
+        name: torch.randint(low, high, getattr(inputs, name).shape, generator=generator, dtype=torch.int32)
         for name in ("slot_mapping", "cu_seqlens_q", "seq_lens", "block_table", "output_index")
     }
     inputs = dataclasses.replace(inputs, **garbage)
@@ -129,6 +130,7 @@ def test_indices_of_another_step_never_leave_the_tensors(seed: int) -> None:
     out = run(SdpaPaged(), inputs, query, kv, window=2)
     assert out.shape == query.shape
     assert out.isfinite().all()
+    assert all((part.query_pos >= 0).all() for part in SdpaPaged().plan(safe, 4))  # every query sees a key
     assert 0 <= safe.output_index.min() and safe.output_index.max() < inputs.shape.tokens
 
 
