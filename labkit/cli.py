@@ -1,4 +1,4 @@
-"""The command line: ``labkit run``, ``ladder``, ``trace``, ``doctor``. Bad input is one line on stderr and status 2."""
+"""``labkit run``, ``ladder``, ``trace``, ``races`` and ``doctor``. Bad input is one line on stderr and status 2."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from labkit import experiments
 from labkit.device.costs import profile_names
+from labkit.engine.ordering import WAITS
 from labkit.engine.sampling import SamplingParams
 from labkit.entry import Engine
 from labkit.errors import InvalidArgument, LabkitError
@@ -122,6 +123,30 @@ def _trace(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _races(arguments: argparse.Namespace) -> int:
+    if arguments.list:
+        print("\n".join(WAITS))
+        return 0
+    settings = parse_settings(arguments.set)
+    model = _model(arguments)
+    prompts, params = _prompts(arguments, model), _sampling(arguments, settings)
+    result = experiments.run_races(
+        model,
+        prompts,
+        params,
+        switches=ladder(_rung(arguments.rung)).with_(**settings.switches),
+        dropped_waits=arguments.drop,
+        device=arguments.device,
+        profile=arguments.profile,
+        sizes=experiments.sizes_for(model, prompts, params, **settings.sizes),
+    )
+    if arguments.json:
+        _print_json(result.to_dict())
+    else:
+        print(result)
+    return 0
+
+
 def _doctor(arguments: argparse.Namespace) -> int:
     from labkit.doctor import doctor
 
@@ -155,6 +180,12 @@ def _parser() -> argparse.ArgumentParser:
     _add_rung(trace)
     trace.add_argument("-o", "--output", required=True, help=".html: a page; .json: for Perfetto and chrome://tracing")
     trace.set_defaults(command=_trace)
+    races = commands.add_parser("races", help="run one rung and say which accesses nothing orders, and what to add")
+    _add_common(races)
+    _add_rung(races)
+    races.add_argument("--drop", action="append", default=[], metavar="WAIT", help="leave out this wait of the loop")
+    races.add_argument("--list", action="store_true", help="print the names of the loop's waits")
+    races.set_defaults(command=_races)
     check = commands.add_parser("doctor", help="what is installed here, and how to mend what is not")
     check.add_argument("--json", action="store_true")
     check.set_defaults(command=_doctor)

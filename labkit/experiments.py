@@ -7,15 +7,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from labkit.analysis.races import RaceReport, check, count_races
+from labkit.analysis.redundant import Wait, redundant_waits
 from labkit.device.api import Device
 from labkit.device.costs import Profile
+from labkit.engine.ordering import WAITS
 from labkit.engine.sampling import SamplingParams
 from labkit.entry import Engine, Prompt, default_sizes
 from labkit.errors import InvalidArgument
 from labkit.model.api import Model
 from labkit.run import Run
 from labkit.sizes import Sizes
-from labkit.switches import RUNG_NAMES, explain, ladder
+from labkit.switches import RUNG_NAMES, Explanation, Switches, explain, ladder
 
 Progress = Callable[[int, int, str], None]  # (done, total, what)
 
@@ -25,7 +28,7 @@ class RungResult:
     """One rung of the ladder, measured.
 
     right       its tokens equal rung 0's
-    races       what the race checker found; None where it was not asked
+    races       how many different races the checker found (``analysis/races.py``); None without a trace
     gpu_active  share of the run in which a kernel runs (``analysis/occupancy.py``)
     """
 
@@ -102,7 +105,7 @@ def measure(rung: int, run: Run, *, right: bool) -> RungResult:
         rung=rung,
         name=RUNG_NAMES[rung],
         right=right,
-        races=None,
+        races=None if run.trace is None else count_races(run.trace),
         gpu_active=round(report.gpu_active, 6),
         idle_ms=round(report.idle_ns / 1e6, 3),
         total_ms=round(report.window_ns / 1e6, 3),
@@ -111,6 +114,74 @@ def measure(rung: int, run: Run, *, right: bool) -> RungResult:
         tokens_per_s=round(tokens / seconds, 1) if seconds else 0.0,
         why=explain(run.switches).why,
     )
+
+
+@dataclass(frozen=True)
+class RaceResult:
+    """What orders the accesses of one run, and what does not.
+
+    report        races and other mistakes, with fixes
+    redundant     waits that a clean run does without
+    tokens_right  they equal those of the synchronous engine on the default stream, rung 0
+    explanation   what the switches say, dropped waits apart
+    """
+
+    report: RaceReport
+    redundant: tuple[Wait, ...]
+    tokens_right: bool
+    explanation: Explanation
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            **self.report.to_dict(),
+            "redundant": [wait.name for wait in self.redundant],
+            "needed_if_dropped": {wait.name: list(wait.needed_if) for wait in self.redundant},
+            "tokens_right": self.tokens_right,
+            "why": self.explanation.why,
+        }
+
+    def __str__(self) -> str:
+        parts = [str(self.report), f"The tokens are {'right' if self.tokens_right else 'WRONG'}."]
+        parts += [f"{wait.name} is redundant{_partners(wait)}." for wait in self.redundant]
+        return "\n\n".join(parts if self.explanation.right else [*parts, str(self.explanation)])
+
+
+def _partners(wait: Wait) -> str:
+    return f", until {' or '.join(wait.needed_if)} is dropped" if wait.needed_if else ""
+
+
+def run_races(
+    model: Model,
+    prompts: Sequence[Prompt],
+    params: SamplingParams,
+    *,
+    switches: Switches | int | str,
+    dropped_waits: Sequence[str] = (),
+    device: str | Device = "virtual",
+    profile: str | Path | Profile = "h200-8b",
+    sizes: Sizes | None = None,
+) -> RaceResult:
+    """Run requests with some switches, without some waits (of ``engine/ordering.py``), and check the trace.
+
+    Raises:
+        InvalidArgument: there is no wait of that name.
+    """
+    for name in dropped_waits:
+        if name not in WAITS:
+            raise InvalidArgument("dropped_waits", name, f"the waits are {', '.join(WAITS)}")
+    sizes = sizes or sizes_for(model, prompts, params)
+
+    def generate(switches: Switches | int | str, dropped: Sequence[str]) -> Run:
+        with Engine(
+            model, switches=switches, device=device, profile=profile, sizes=sizes, unsafe=True, dropped_waits=dropped
+        ) as engine:
+            return engine.generate(prompts, params)
+
+    reference, run = generate(0, ()), generate(switches, dropped_waits)
+    assert run.trace is not None
+    right = run.tokens == reference.tokens
+    return RaceResult(check(run.trace), redundant_waits(run.trace), right, explain(run.switches))
 
 
 def sizes_for(model: Model, prompts: Sequence[Prompt], params: SamplingParams, **changes: int) -> Sizes:
