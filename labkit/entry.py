@@ -102,6 +102,7 @@ class Engine:
         except BaseException:
             for request in requests:
                 self.core.cancel(request.id)
+            self.take_trace()  # it belongs to no run
             raise
         return self._run(requests, before)
 

@@ -48,7 +48,7 @@ class VirtualDevice:
         self.launch_blocking = launch_blocking
         self.warm_up_before_capture = False
         self.queue = DeviceQueue(self._begin, self._commit)
-        self._now = 0
+        self._now = self._reset_ns = 0
         self._streams: list[Stream] = []
         self._capture: Capture | None = None
         self._fault: BaseException | None = None
@@ -315,7 +315,7 @@ class VirtualDevice:
         self._now += self.profile.query_ns
         self.queue.advance(self._now, inclusive=True)
         self._raise_fault()
-        reached = event.handle is None or event.handle.done
+        reached = event.handle is None or self.queue.over(event.handle)
         self._free_queries = 0 if reached or self.profile.query_ns else self._free_queries + 1
         if self._free_queries >= _FREE_QUERIES:
             raise Livelock(f"{event.name} was queried {_FREE_QUERIES} times at {self._now} ns: a query costs no time here")
@@ -344,7 +344,9 @@ class VirtualDevice:
         return self._now
 
     def op_times(self, op: Item) -> tuple[int, int, int]:
-        """Start, end and busy time of a launch, copy or replay that is done, ns."""
+        """Start, end and busy time of a launch, copy or replay that is done, ns; no time at all for a dropped one."""
+        if not op.done:
+            return self._reset_ns, self._reset_ns, 0
         if isinstance(op.extra, dict):  # a replay: from its first node's start to its last node's end
             nodes = op.extra["nodes"]
             return min(n.start for n in nodes), max(n.end for n in nodes), sum(n.busy for n in nodes)
@@ -356,8 +358,9 @@ class VirtualDevice:
 
     def reset(self) -> None:
         """Drop all queued work and forget a fault, as after restarting a broken context."""
-        self.queue.drop()
-        self._fault = self._capture = None
+        for item in self.queue.drop():
+            memory.end_read(item)
+        self._fault, self._capture, self._reset_ns = None, None, self._now
         for stream in self._streams:
             stream.handle.tail = None
 

@@ -9,6 +9,9 @@ inside a blocking call, and a later submission can never change a fact already o
 
 Order is total: transitions are handled by (time, completions before arrivals, number), and an engine that is free takes
 the ready item with the least (priority, ready time, number). Numbers count submissions; nothing real enters a tie.
+
+Streams that share a hardware *connection* (semantics, 45) are fed to the engines in submission order: an item becomes
+ready only when the one submitted before it on that connection has started.
 """
 
 from __future__ import annotations
@@ -21,13 +24,14 @@ from labkit.device.api import Access
 from labkit.errors import Deadlock
 
 _COMPLETION, _READY = 0, 1
+ENGINES = ("compute", "h2d", "d2h")
 
 
 class Item:
     """One entry of a stream. Times are ns; ``start`` and ``end`` are -1 until known."""
 
     __slots__ = (
-        "arrival", "blockers", "busy", "delay", "done", "duration", "end", "engine", "error", "extra", "fraction", "label",
+        "arrival", "blockers", "busy", "delay", "done", "duration", "end", "engine", "extra", "followers", "fraction", "label",
         "not_before", "number", "payload", "pending", "priority", "reads", "ready", "start", "stream", "torn", "waiters",
         "writes",
     )  # fmt: skip
@@ -60,33 +64,45 @@ class Item:
         self.ready = self.start = self.end = -1
         self.done = False
         self.waiters: list[Item] = []
+        self.followers: list[Item] = []  # items of the same connection that wait for this one's start
         self.torn: dict[Any, Any] = {}
-        self.error: BaseException | None = None
         self.extra: Any = None
 
 
 class DeviceQueue:
-    """The virtual device: a clock, a heap of transitions, and engines ``compute``, ``h2d`` and ``d2h``."""
+    """The virtual device: a clock, a heap of transitions, and engines, named ``compute``, ``h2d`` and ``d2h``."""
 
-    def __init__(self, begin: Callable[[Item], None], commit: Callable[[Item], None]) -> None:
+    def __init__(
+        self, begin: Callable[[Item], None], commit: Callable[[Item], None], engines: Iterable[str] = ENGINES
+    ) -> None:
         self.time = 0
         self._begin, self._commit = begin, commit
-        self._numbers = 0
+        self._numbers = self._dropped = 0  # items up to number _dropped count as done
         self._transitions: list[tuple[int, int, int, Item]] = []
-        self._ready: dict[str, list[tuple[int, int, int, Item]]] = {"compute": [], "h2d": [], "d2h": []}
+        self._ready: dict[str, list[tuple[int, int, int, Item]]] = {engine: [] for engine in engines}
+        self._connections: dict[int, Item] = {}  # hardware queue -> the item submitted last
         self._free: dict[str, float] = dict.fromkeys(self._ready, 1.0)
 
-    def submit(self, item: Item) -> Item:
+    def submit(self, item: Item, connection: int = -1) -> Item:
         """Queue an item. Its blockers must have been submitted before."""
         self._numbers += 1
         item.number = self._numbers
         for blocker in item.blockers:
-            if not blocker.done:
+            if not self.over(blocker):
                 item.pending += 1
                 blocker.waiters.append(item)
+        if connection >= 0:
+            self._follow(item, connection)
         if not item.pending:
             self._arm(item, item.arrival)
         return item
+
+    def _follow(self, item: Item, connection: int) -> None:
+        before = self._connections.get(connection)
+        self._connections[connection] = item
+        if before is not None and before.start < 0:
+            item.pending += 1
+            before.followers.append(item)
 
     def advance(self, until: int, *, inclusive: bool) -> None:
         """Handle every transition before ``until`` (and at it, if inclusive)."""
@@ -100,18 +116,25 @@ class DeviceQueue:
         Raises:
             Deadlock: nothing is left that could complete it.
         """
-        while not item.done:
+        while not self.over(item):
             if not self._transitions:
                 raise Deadlock(f"the host waits for {item.label!r}, which nothing can complete")
             self._instant(self._transitions[0][0])
         return item.end
 
-    def drop(self) -> None:
-        """Forget all queued and running work (after a fault)."""
+    def over(self, item: Item) -> bool:
+        """Whether nobody waits for this item any more: it is done, or was dropped."""
+        return item.done or item.number <= self._dropped
+
+    def drop(self) -> list[Item]:
+        """Forget all queued and running work (after a fault); returns what was running."""
+        running = [item for _, kind, _, item in self._transitions if kind == _COMPLETION]
+        self._dropped = self._numbers
         self._transitions.clear()
         for ready in self._ready.values():
             ready.clear()
         self._free = dict.fromkeys(self._ready, 1.0)
+        return running
 
     def _instant(self, now: int) -> None:
         """Handle everything that happens at one instant: completions, arrivals, then starts, until nothing is left."""
@@ -125,7 +148,7 @@ class DeviceQueue:
                 elif item.engine:
                     heappush(self._ready[item.engine], (item.priority, now, item.number, item))
                 else:
-                    item.start = now
+                    self._start(item, now)
                     self._complete(item, now)
             self._start_ready(now)
 
@@ -134,10 +157,16 @@ class DeviceQueue:
             while ready and ready[0][3].fraction <= self._free[engine] + 1e-9:
                 item = heappop(ready)[3]
                 self._free[engine] -= item.fraction
-                item.start = now
+                self._start(item, now)
                 self._begin(item)
                 end = max(now + item.duration, item.not_before)
                 heappush(self._transitions, (end, _COMPLETION, item.number, item))
+
+    def _start(self, item: Item, now: int) -> None:
+        item.start = now
+        for follower in item.followers:
+            self._release(follower, now)
+        item.followers.clear()
 
     def _complete(self, item: Item, now: int) -> None:
         if item.engine:
@@ -146,10 +175,13 @@ class DeviceQueue:
         item.done, item.end = True, now
         item.blockers = ()
         for waiter in item.waiters:
-            waiter.pending -= 1
-            if not waiter.pending:
-                self._arm(waiter, max(waiter.arrival, now + waiter.delay))
+            self._release(waiter, now + waiter.delay)
         item.waiters.clear()
+
+    def _release(self, item: Item, at: int) -> None:
+        item.pending -= 1
+        if not item.pending:
+            self._arm(item, max(item.arrival, at))
 
     def _arm(self, item: Item, ready: int) -> None:
         item.ready = ready
