@@ -15,7 +15,7 @@ from labkit.analysis.conflicts import Conflict, ConflictKey, find_conflicts
 from labkit.analysis.inserting import Inserter, add_edge
 from labkit.trace.events import Trace
 
-_AHEAD = 2_000  # spans after a race in which a fix for it is tried
+_AHEAD = 500  # at least so many spans after a race count when a fix for it is tried
 _MOST_FIXES = 50
 
 
@@ -60,38 +60,57 @@ def apply(trace: Trace, *fixes: Fix) -> Trace:
 
 def smallest_fix(trace: Trace, conflict: Conflict) -> Fix | None:
     """The fix with the fewest calls that removes the conflict from the trace; None if no single pair does."""
-    part = _until(trace, conflict)
-    before = [found.key for found in find_conflicts(part)]
-    for fix in _candidates(part, conflict):
-        tried, places = _try(part, fix)
-        left = {found.key for found in find_conflicts(tried)}
-        if conflict.key not in left:
-            others = tuple(key for key in before if key not in left and key != conflict.key)
-            return replace(fix, before=places, removes=(conflict.key, *others))
-    return None
+    return FixSearch(trace).smallest(conflict)
 
 
-def repair(trace: Trace) -> tuple[Fix, ...]:
-    """Fixes that together make the trace clean: the smallest one for its first race, then for the first that is left.
+class FixSearch:
+    """Tries fixes on the beginning of a trace: order only ever comes from earlier spans, so a part is enough."""
 
-    Shorter than the list of the races, since most races have one cause in common.
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._parts: dict[int, tuple[Trace, list[ConflictKey]]] = {}  # length -> the beginning, its conflicts
+
+    def smallest(self, conflict: Conflict) -> Fix | None:
+        """As ``smallest_fix``, for any conflict of the trace."""
+        part, before = self._beginning(conflict)
+        for fix in _candidates(part, conflict):
+            tried, places = _try(part, fix)
+            left = {found.key for found in find_conflicts(tried)}
+            if conflict.key not in left:
+                others = tuple(key for key in before if key not in left and key != conflict.key)
+                return replace(fix, before=places, removes=(conflict.key, *others))
+        return None
+
+    def _beginning(self, conflict: Conflict) -> tuple[Trace, list[ConflictKey]]:
+        length = _beginning(conflict)
+        if length not in self._parts:
+            part = replace(self._trace, spans=self._trace.spans[:length], edges=())
+            self._parts[length] = part, [found.key for found in find_conflicts(part)]
+        return self._parts[length]
+
+
+def repair(trace: Trace, conflicts: list[Conflict]) -> tuple[Fix, ...]:
+    """Fixes that together remove the conflicts, which are all that the trace has.
+
+    The smallest one for the first, then for the first that is left: fewer than conflicts, since most of them have their
+    cause in common. Ends early at a conflict that no fix removes.
     """
     fixes: list[Fix] = []
-    fixed = trace
-    while (conflicts := find_conflicts(fixed)) and len(fixes) < _MOST_FIXES:
-        part = _until(fixed, conflicts[0])
+    while conflicts and len(fixes) < _MOST_FIXES:
+        part = replace(trace, spans=trace.spans[: _beginning(conflicts[0])], edges=())
         while (left := find_conflicts(part)) and len(fixes) < _MOST_FIXES:
             fix = smallest_fix(part, left[0])
             if fix is None:
                 return tuple(fixes)
             fixes.append(fix)
-            fixed, part = apply(fixed, fix), apply(part, fix)
+            trace, part = apply(trace, fix), apply(part, fix)
+        conflicts = find_conflicts(trace)
     return tuple(fixes)
 
 
-def _until(trace: Trace, conflict: Conflict) -> Trace:
-    """The trace up to some way behind the conflict: order only ever comes from earlier spans, so a part is enough."""
-    return replace(trace, spans=trace.spans[: conflict.second.position + _AHEAD], edges=())
+def _beginning(conflict: Conflict) -> int:
+    """How many spans to try a fix on: up to some way behind the conflict, the same for conflicts that are close."""
+    return (conflict.second.position // _AHEAD + 2) * _AHEAD
 
 
 def _candidates(trace: Trace, conflict: Conflict) -> Iterator[Fix]:

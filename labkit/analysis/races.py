@@ -15,7 +15,7 @@ from typing import Any
 
 from labkit.analysis.accesses import Access
 from labkit.analysis.conflicts import WRITE_AFTER_READ, Conflict, find_conflicts
-from labkit.analysis.fixes import Fix, repair, smallest_fix
+from labkit.analysis.fixes import Fix, FixSearch, repair
 from labkit.analysis.near_misses import NearMisses
 from labkit.analysis.notices import Notice, notices
 from labkit.trace.events import Trace
@@ -125,9 +125,9 @@ def check(trace: Trace) -> RaceReport:
     the trace began cannot be seen. Linear in the number of spans, a few times over where there are races.
     """
     conflicts = find_conflicts(trace)
-    near = NearMisses(trace) if conflicts else None
-    races = tuple(_race(trace, conflict, near.of(conflict)) for conflict in conflicts) if near else ()
-    return RaceReport(races, notices(trace), repair(trace) if races else ())
+    near, fixes = NearMisses(trace), FixSearch(trace)
+    races = tuple(_race(conflict, near.of(conflict), fixes.smallest(conflict)) for conflict in conflicts)
+    return RaceReport(races, notices(trace), repair(trace, conflicts))
 
 
 def count_races(trace: Trace) -> int:
@@ -135,10 +135,9 @@ def count_races(trace: Trace) -> int:
     return len(find_conflicts(trace))
 
 
-def _race(trace: Trace, conflict: Conflict, near: tuple[str, ...]) -> Race:
+def _race(conflict: Conflict, near_misses: tuple[str, ...], fix: Fix | None) -> Race:
     first, second = _side(conflict.first), _side(conflict.second)
-    fix = smallest_fix(trace, conflict)
-    return Race(conflict.key.kind, first, second, missing_edge(conflict), near, fix, conflict.count)
+    return Race(conflict.key.kind, first, second, missing_edge(conflict), near_misses, fix, conflict.count)
 
 
 def _side(access: Access) -> AccessReport:
