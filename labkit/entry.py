@@ -250,7 +250,7 @@ def open_device(
 
 def default_sizes(model: Model, **changes: int) -> Sizes:
     """Sizes for a model: as many blocks as ``max_rows`` requests of ``max_model_len`` tokens could need."""
-    sizes = Sizes(max_model_len=min(2048, model.max_model_len))
+    sizes = Sizes(max_model_len=min(2048, model.max_model_len), block_size=model.preferred_block_size)
     known = [field.name for field in fields(Sizes)]
     for name, value in changes.items():
         if name not in known:

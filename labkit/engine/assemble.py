@@ -41,6 +41,7 @@ def assemble(
         raise UnsafeSwitches("switches", switches.on, f"{explanation.why} Pass unsafe=True to run it all the same")
     if sizes.max_model_len > model.max_model_len:
         raise InvalidArgument("max_model_len", sizes.max_model_len, f"at most {model.max_model_len} for {model.name}")
+    model = model.for_block_size(sizes.block_size)
     streams = _streams(switches, device)
     slots = SlotSet(
         device,

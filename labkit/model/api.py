@@ -63,6 +63,16 @@ class Model(Protocol):
     max_model_len: int
     eos_token_ids: tuple[int, ...]
 
+    @property
+    def preferred_block_size(self) -> int:
+        """Tokens per KV block at which this model's attention is fastest here."""
+
+    def for_block_size(self, block_size: int) -> Model:
+        """The same model and weights with the fastest attention that works for this KV block size.
+
+        May synchronise with the device, so the engine asks before anything is in flight.
+        """
+
     def kv_specs(self) -> Sequence[KVSpec]:
         """The tensors that the engine allocates for this model, in the order ``forward`` gets them."""
 

@@ -24,6 +24,7 @@ from labkit.model.flash import choose
 from labkit.model.weights import ByteTokenizer
 
 ATTENTION_NAME = "labkit_paged"
+FLASH_BLOCK = 256  # tokens; flash-attn 2 pages its KV cache in multiples of this
 CHANGES_SCORES = ("softcap", "s_aux", "position_bias", "indices")  # options the paged backends do not have
 ROPE_READS_DEVICE = ("dynamic", "longrope")  # these look at the largest position in every forward pass
 
@@ -129,6 +130,11 @@ class HFModel:
         if device == self.module.device:
             return self
         return HFModel(self.module.to(device), self.tokenizer, self.name, self.block_size)
+
+    @property
+    def preferred_block_size(self) -> int:
+        """256 where flash-attn works (its kernels page in multiples of that), else 16."""
+        return FLASH_BLOCK if _choose_attention(self.module, FLASH_BLOCK).name == "flash" else 16
 
     def for_block_size(self, block_size: int) -> HFModel:
         """The same model and weights, with the fastest attention that works for this KV block size."""

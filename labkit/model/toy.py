@@ -30,6 +30,7 @@ class ToyModel:
     """The toy model. Tokens are bytes, so any text is a prompt; ``eos_token_ids`` makes some of them end a request."""
 
     name = "toy"
+    preferred_block_size = 16
 
     def __init__(self, vocab_size: int = 256, max_model_len: int = 16384, eos_token_ids: Sequence[int] = ()) -> None:
         if not 2 <= vocab_size <= 256:
@@ -38,6 +39,9 @@ class ToyModel:
         self.eos_token_ids = tuple(eos_token_ids)
         self._tokens = torch.arange(vocab_size, dtype=torch.int64)  # [V]
         self._salt = self._tokens * _A
+
+    def for_block_size(self, block_size: int) -> ToyModel:
+        return self
 
     def kv_specs(self) -> Sequence[KVSpec]:
         return KVSpec("key", (), torch.int64), KVSpec("total", (), torch.int64)
