@@ -42,8 +42,8 @@ class SamplingParams:
         check_integer("max_new_tokens", self.max_new_tokens, 1)
         check_integer("top_k", self.top_k, 0, _INT32)
         check_integer("seed", self.seed, 0, _INT32)
-        if not _is_number(self.temperature) or self.temperature < 0:
-            raise InvalidArgument("temperature", self.temperature, "a finite number of at least 0; 0 is greedy")
+        if not _is_number(self.temperature) or not 0 <= self.temperature <= 1e38:
+            raise InvalidArgument("temperature", self.temperature, "a number from 0 to 1e38; 0 is greedy")
         if not _is_number(self.top_p) or not 0 < self.top_p <= 1:
             raise InvalidArgument("top_p", self.top_p, "a number above 0 and at most 1; 1 is off")
         if not isinstance(self.logprobs, bool):
