@@ -90,17 +90,26 @@ def test_every_dependency_has_an_exact_version_inside_its_range() -> None:
 
 
 def test_everything_that_the_dependencies_bring_is_pinned_too() -> None:
-    pins, seen = constraints(), set()
-    todo = requirements_of(["hf", "lab", "test"])
+    pins = constraints()
+    brought = installed_with(requirements_of(["hf", "lab", "test"]))
+    assert brought > {"torch", "jupyterlab", "transformers", "tornado"}
+    assert not brought - set(pins), "installed and not in constraints.txt"
+
+
+def installed_with(requirements: list[Requirement]) -> set[str]:
+    """Names of what these requirements bring in this environment, themselves included."""
+    seen: set[tuple[str, str]] = set()
+    todo = list(requirements)
     while todo:
         requirement = todo.pop()
-        name = canonicalize_name(requirement.name)
-        if name in seen:
-            continue
-        seen.add(name)
-        assert name in pins, f"{requirement} is installed and not pinned"
-        for line in importlib.metadata.requires(name) or []:
-            needed = Requirement(line)
-            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
-                todo.append(needed)
-    assert seen > {"torch", "jupyterlab", "transformers", "tornado"}
+        for extra in ("", *requirement.extras):
+            name = canonicalize_name(requirement.name)
+            if (name, extra) not in seen:
+                seen.add((name, extra))
+                lines = importlib.metadata.requires(name) or []
+                todo += [
+                    need
+                    for need in map(Requirement, lines)
+                    if not need.marker or need.marker.evaluate({"extra": extra})
+                ]
+    return {name for name, _ in seen}
