@@ -65,6 +65,10 @@ class Profile:
     wait_ns: int = 0
     query_ns: int = 0
     sync_return_ns: int = 0
+    sync_blocking_return_ns: int = 0  # the same for an event made with blocking=True: the thread sleeps and is woken
+    malloc_ns: int = 0  # cudaMalloc, on a miss of the caching allocator
+    free_ns: int = 0  # cudaFree, after the wait for the device
+    pinned_malloc_ns: int = 0  # cudaHostAlloc, on a miss of the caching host allocator
     graph_launch_ns: int = 0
     graph_launch_per_node_ns: float = 0.0
     # device side

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
-from os.path import basename
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,8 +18,8 @@ from labkit.trace.captured import CapturedNodes
 from labkit.trace.events import GraphNode, Touch, Trace
 from labkit.trace.recorder import Recorder
 
-
-_file = cache(basename)
+_PACKAGE = Path(__file__).parent.parent
+_INNER = (str(_PACKAGE / "device"), str(_PACKAGE / "virtual_gpu"), contextlib.__file__)
 
 
 class TracedDevice:
@@ -53,9 +55,15 @@ class TracedDevice:
         return handle
 
     def buffer(
-        self, name: str, shape: Sequence[int], dtype: torch.dtype, place: Place, fill: float | None = None
+        self,
+        name: str,
+        shape: Sequence[int],
+        dtype: torch.dtype,
+        place: Place,
+        fill: float | None = None,
+        **options: Any,
     ) -> Buffer:
-        buffer = self.inner.buffer(name, shape, dtype, place, fill)
+        buffer = self.inner.buffer(name, shape, dtype, place, fill, **options)
         self._allocations += 1
         self._touches[buffer] = Touch(name, 0, buffer.nbytes, place, self._allocations)
         return buffer
@@ -64,13 +72,25 @@ class TracedDevice:
         self._touches.pop(buffer, None)
         self.inner.free(buffer)
 
+    def allocation(self, buffer: Buffer) -> int:
+        """The number that a trace knows this buffer by."""
+        return self._touches[buffer].allocation
+
+    @contextmanager
+    def part(self, buffer: Buffer, tensor: torch.Tensor, start: int, stop: int) -> Iterator[Buffer]:
+        """A view of a buffer's tensor, in its bytes ``[start, stop)``, as a buffer to be copied, read or written."""
+        part: Buffer = self.inner.alias(buffer, tensor)  # type: ignore[attr-defined]
+        self._touches[part] = replace(self._touches[buffer], start=start, stop=stop)
+        yield part
+        del self._touches[part]
+
     def stream(self, name: str, **options: Any) -> Stream:
         stream: Stream = self._adopt(self.inner.stream(name, **options))
         self._streams[name] = {"default": False, "blocking": bool(options.get("blocking", False))}
         return stream
 
-    def event(self, name: str) -> Event:
-        event: Event = self._adopt(self.inner.event(name))
+    def event(self, name: str, **options: Any) -> Event:
+        event: Event = self._adopt(self.inner.event(name, **options))
         return event
 
     # -- enqueue -----------------------------------------------------------------------------------------------------
@@ -99,11 +119,12 @@ class TracedDevice:
         return op
 
     @contextmanager
-    def capture(self, name: str, stream: Stream, pool: Any = None) -> Iterator[Graph]:
+    def capture(self, name: str, stream: Stream, pool: Any = None, **options: Any) -> Iterator[Graph]:
         start, streams = self.inner.now_ns(), self.recorder.streams()
-        with self.inner.capture(name, stream, pool) as graph:
-            span = self._call("synchronize", "host waits for the device", start, stream=",".join(streams))
-            self.recorder.host_waited(span, streams=streams)
+        with self.inner.capture(name, stream, pool, **options) as graph:
+            if options.get("synchronize", True):
+                span = self._call("synchronize", "host waits for the device", start, stream=",".join(streams))
+                self.recorder.host_waited(span, streams=streams)
             self._capture = CapturedNodes(stream.name)
             try:
                 yield self._adopt(graph)
@@ -234,6 +255,12 @@ class TracedDevice:
 def _caller() -> str:
     """file:line of the call, outside the device layer."""
     frame = sys._getframe(2)
-    while frame.f_back is not None and _file(frame.f_code.co_filename) in ("traced.py", "api.py", "contextlib.py"):
+    while frame.f_back is not None and _file(frame.f_code.co_filename) is None:
         frame = frame.f_back
     return f"{_file(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+@cache
+def _file(path: str) -> str | None:
+    """The file's name, None for one of the device layer."""
+    return None if path.startswith(_INNER) else Path(path).name

@@ -71,8 +71,13 @@ def end_read(item: Item) -> None:
 def before_write(buffer: Buffer, start: int, stop: int, writer: Item | None = None) -> None:
     """Something is about to write bytes [start, stop): keep the old contents for every kernel that is reading them."""
     place = buffer.extra
-    start, stop = start + place.offset, stop + place.offset
-    for item, reader, first, last in place.memory.reading:
+    if place.memory.reading:
+        before_write_bytes(place.memory, start + place.offset, stop + place.offset, writer)
+
+
+def before_write_bytes(memory: Memory, start: int, stop: int, writer: Item | None = None) -> None:
+    """The same for bytes of a memory."""
+    for item, reader, first, last in memory.reading:
         if item is not writer and first < stop and start < last and reader not in item.torn:
             at = reader.extra.offset
             item.torn[reader] = (max(start, first) - at, min(stop, last) - at, reader.tensor.clone())

@@ -31,9 +31,9 @@ class Item:
     """One entry of a stream. Times are ns; ``start`` and ``end`` are -1 until known."""
 
     __slots__ = (
-        "arrival", "blockers", "busy", "delay", "done", "duration", "end", "engine", "extra", "followers", "fraction", "label",
-        "not_before", "number", "payload", "pending", "priority", "reads", "ready", "start", "stream", "torn", "waiters",
-        "writes",
+        "arrival", "blockers", "busy", "delay", "done", "duration", "end", "engine", "extra", "followers", "fraction",
+        "label", "not_before", "number", "payload", "pending", "priority", "reads", "ready", "start", "stream", "torn",
+        "waiters", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -106,7 +106,9 @@ class DeviceQueue:
 
     def advance(self, until: int, *, inclusive: bool) -> None:
         """Handle every transition before ``until`` (and at it, if inclusive)."""
-        while self._transitions and (self._transitions[0][0] < until or (inclusive and self._transitions[0][0] == until)):
+        while self._transitions and (
+            self._transitions[0][0] < until or (inclusive and self._transitions[0][0] == until)
+        ):
             self._instant(self._transitions[0][0])
         self.time = max(self.time, until)
 
