@@ -110,13 +110,14 @@ class Engine:
         """Yield the tokens of one request as they become known; other requests of the engine advance with it.
 
         The request is submitted at once, not at the first ``next``. The last event carries the ``finish_reason``.
-        Leaving the loop early cancels the request.
+        Leaving the loop early, or dropping the iterator unread, cancels the request.
 
         Raises:
             Cancelled: the request was cancelled by someone else. EngineFault: a step failed.
         """
-        request = self.submit(prompt, params, **sampling)
-        return self._events(request)
+        events = self._events(self.submit(prompt, params, **sampling))
+        next(events)
+        return events
 
     def submit(
         self, prompt: Prompt, params: SamplingParams | None = None, *, arrival_ns: int = 0, **sampling: Any
@@ -179,21 +180,17 @@ class Engine:
             raise
         return requests
 
-    def _events(self, request: Request) -> Iterator[TokenEvent]:
+    def _events(self, request: Request) -> Iterator[Any]:
+        """Tokens one by one, looked up anew each time: between two of them the consumer may do anything to the engine."""
         sent = 0
         try:
-            while True:
-                output = request.output
-                while sent < len(output):
-                    last = request.finished and sent == len(output) - 1
-                    logprob = request.logprobs[sent] if sent < len(request.logprobs) else None
-                    yield TokenEvent(
-                        request.id, output[sent], sent, request.finish_reason if last else "", logprob
-                    )
+            yield None  # stream() has come here: from now on, dropping the iterator cancels the request
+            while sent < request.generated or not request.finished:
+                if sent < request.generated:
+                    yield _token_event(request, sent)
                     sent += 1
-                if request.finished:
-                    break
-                self.core.step()
+                else:
+                    self.core.step()
         finally:
             if not request.finished:
                 self.core.cancel(request.id)
@@ -271,6 +268,13 @@ def _params(params: SamplingParams | None, sampling: dict[str, Any]) -> Sampling
     if params is not None and not isinstance(params, SamplingParams):
         raise InvalidArgument("params", params, "a SamplingParams, or one for each prompt")
     return replace(params or SamplingParams(), **sampling)
+
+
+def _token_event(request: Request, index: int) -> TokenEvent:
+    last = request.finished and index == request.generated - 1
+    logprob = request.logprobs[index] if request.params.logprobs else None
+    token = request.tokens[len(request.prompt) + index]
+    return TokenEvent(request.id, token, index, request.finish_reason if last else "", logprob)
 
 
 def _raise_unless_complete(request: Request) -> None:

@@ -53,6 +53,11 @@ class Request:
         return self.tokens[len(self.prompt) :]
 
     @property
+    def generated(self) -> int:
+        """How many tokens ``output`` has."""
+        return len(self.tokens) - len(self.prompt)
+
+    @property
     def total(self) -> int:
         """Tokens known to exist, the pending one included."""
         return len(self.tokens) + self.pending

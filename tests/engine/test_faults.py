@@ -50,9 +50,12 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def step_until_fault(engine: Engine) -> EngineFault:
-    with pytest.raises(EngineFault) as caught:
+    def run_out() -> None:
         while engine.busy:
             engine.step()
+
+    with pytest.raises(EngineFault) as caught:
+        run_out()
     return caught.value
 
 

@@ -1,4 +1,4 @@
-"""Rungs that are wrong by design: the same wrong tokens on every run and never an exception; and all 64 combinations."""
+"""Rungs that are wrong by design: the same wrong tokens on every run, never an exception; and all 64 combinations."""
 
 from __future__ import annotations
 
