@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from labkit.analysis.accesses import Access, Graphs, Memory, Part, family, parts_of, touches
@@ -61,7 +62,19 @@ def side_of(access: Access) -> Side:
 
 
 def find_conflicts(trace: Trace) -> list[Conflict]:
-    """All groups of races, in the order in which the second access of their first pair was issued.
+    """All races in groups, in the order in which the second access of their first pair was issued."""
+    found: dict[ConflictKey, Conflict] = {}
+    for first, second in racing_pairs(trace):
+        key = ConflictKey(side_of(first), side_of(second), family(second.touch.buffer))
+        if key in found:
+            found[key].count += 1
+        else:
+            found[key] = Conflict(key, first, second)
+    return list(found.values())
+
+
+def racing_pairs(trace: Trace) -> Iterator[tuple[Access, Access]]:
+    """Each access that nothing orders after an earlier one, with the latest such of each other agent.
 
     Linear in the number of spans; host phases and launches count for nothing.
     """
@@ -70,22 +83,20 @@ def find_conflicts(trace: Trace) -> list[Conflict]:
         if span.kind in _HOST_ORDER:
             walk.order.call(span)
         elif span.kind in TOUCHING:
-            walk.visit(position, span)
-    return list(walk.found.values())
+            yield from walk.visit(position, span)
 
 
 class _Walk:
     def __init__(self, trace: Trace) -> None:
         self.order, self.memory, self.graphs = HappensBefore(trace), Memory(trace), Graphs(trace)
         self.shadow = Shadow()
-        self.found: dict[ConflictKey, Conflict] = {}
 
-    def visit(self, position: int, span: Span) -> None:
+    def visit(self, position: int, span: Span) -> Iterator[tuple[Access, Access]]:
         """The host's part comes first: it happens during the call, the device's after it."""
         parts = parts_of(span, self.graphs)
         for part in parts:
             if part.by_host:
-                self._touch(part, span, position, HOST_AGENT, self.order.host_access(), self.order.host)
+                yield from self._touch(part, span, position, HOST_AGENT, self.order.host_access(), self.order.host)
         if span.kind not in DEVICE_KINDS:
             return
         agent, clock = self.order.operation(span)
@@ -93,20 +104,13 @@ class _Walk:
         for part in parts:
             if not part.by_host:
                 before = ancestors[part.node] if ancestors else 0
-                self._touch(part, span, position, agent, clock[agent], clock, before)
+                yield from self._touch(part, span, position, agent, clock[agent], clock, before)
         self.order.after_operation(span)
 
     def _touch(
         self, part: Part, span: Span, position: int, agent: int, epoch: int, clock: Clock, ancestors: int = 0
-    ) -> None:
+    ) -> Iterator[tuple[Access, Access]]:
         for touch, write in touches(part):
             access = Access(part, span, position, agent, epoch, touch, write)
             for old in self.shadow.visit(access, *self.memory.locate(touch), clock, ancestors):
-                self._note(old, access)
-
-    def _note(self, first: Access, second: Access) -> None:
-        key = ConflictKey(side_of(first), side_of(second), family(second.touch.buffer))
-        if key in self.found:
-            self.found[key].count += 1
-        else:
-            self.found[key] = Conflict(key, first, second)
+                yield old, access

@@ -27,6 +27,7 @@ class Notice:
 
     first   the operation whose result is lost, clobbered or used again
     second  the operation that does it: overwrites, clobbers, or replays without a fresh input
+    step    whose result is lost, or in which it is clobbered or used again
     """
 
     kind: str
@@ -63,17 +64,15 @@ class _Writer:
     part: Part | None = None
     span: Span | None = None
     touch: Touch | None = None
+    unread: bool = False
     earlier: dict[tuple[str, int], Part] = field(default_factory=dict)
 
     def copy(self) -> _Writer:
-        return _Writer(self.part, self.span, self.touch, self.earlier.copy())
+        return _Writer(self.part, self.span, self.touch, self.unread, self.earlier.copy())
 
     def set(self, part: Part, span: Span, touch: Touch) -> None:
         self.part, self.span, self.touch = part, span, touch
         self.earlier[_identity(touch)] = part
-
-    def clear(self) -> None:
-        self.part = self.span = self.touch = None
 
 
 class _Bytes:
@@ -101,28 +100,45 @@ def _accesses(trace: Trace) -> Iterator[tuple[Span, Part, Touch, bool]]:
 
 
 def _lost_results(trace: Trace) -> Iterator[Notice]:
-    """A device operation writes host memory over what another wrote there, and nothing read that in between."""
-    memory = _Bytes(trace)
+    """A step's result in host memory is replaced before that step's read: by an operation that finds it unread, or as
+    seen by a read that finds a later step's. Each lost result is told once.
+    """
+    memory, told = _Bytes(trace), set()
     for span, part, touch, write in _accesses(trace):
         if touch.place == "device":
             continue
-        cells = memory.cells(touch)
-        lost = next((cell for cell in cells if cell.span is not None), None)
-        if write and not part.by_host and lost is not None and lost.part is not None and lost.span is not None:
-            yield _lost(lost.part, lost.span, part, span, touch)
-        for cell in cells:
-            if write and not part.by_host:
+        by_device = write and not part.by_host
+        for notice in _losses(memory.cells(touch), span, part, touch, by_device, write):
+            if notice.step < 0 or (touch, notice.step) not in told:
+                told.add((touch, notice.step))
+                yield notice
+        for cell in memory.cells(touch):
+            if by_device:
                 cell.set(part, span, touch)
-            else:
-                cell.clear()
+            cell.unread = by_device
 
 
-def _lost(first: Part, first_span: Span, second: Part, second_span: Span, touch: Touch) -> Notice:
+def _losses(
+    cells: list[_Writer], span: Span, part: Part, touch: Touch, by_device: bool, write: bool
+) -> Iterator[Notice]:
+    for cell in cells:
+        if cell.part is None or cell.span is None:
+            continue
+        if by_device and cell.unread:
+            yield _lost(cell.part, cell.span.step, part, span.step, touch)
+            return
+        if part.by_host and not write and 0 <= span.step < cell.span.step:
+            yield _lost(cell.part, span.step, cell.part, cell.span.step, touch)
+            return
+
+
+def _lost(first: Part, lost_step: int, second: Part, step: int, touch: Touch) -> Notice:
+    whose = (f"`{second.name}` of step {step}", f"of step {lost_step} ") if step >= 0 else (f"`{second.name}`", "")
     text = (
-        f"`{second.name}` of step {second_span.step} overwrites {touch.buffer} before the host has read what "
-        f"`{first.name}` of step {first_span.step} put there; use a second buffer, or read it first"
+        f"{whose[0]} overwrites {touch.buffer} before the host has read what `{first.name}` {whose[1]}put there; "
+        "use a second buffer, or read it first"
     )
-    return Notice(OVERWRITTEN, first.name, second.name, touch.buffer, text, second_span.step, second.source)
+    return Notice(OVERWRITTEN, first.name, second.name, touch.buffer, text, lost_step, second.source)
 
 
 def _clobbered(trace: Trace) -> Iterator[Notice]:
