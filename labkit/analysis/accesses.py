@@ -97,7 +97,8 @@ class Memory:
     """Where a touch lies: allocations that share a block (``trace.meta["memory"]``) share their bytes."""
 
     def __init__(self, trace: Trace) -> None:
-        self._blocks = trace.meta.get("memory", {})
+        memory = trace.meta.get("memory", {})
+        self._blocks = {number: (f"block {block}", offset) for number, (block, offset) in memory.items()}
 
     def locate(self, touch: Touch) -> tuple[MemoryKey, int, int]:
         """Key of the memory, first byte, last byte + 1."""
@@ -105,7 +106,7 @@ class Memory:
         if place is None:
             return touch.allocation or touch.buffer, touch.start, touch.stop
         block, offset = place
-        return f"block {block}", touch.start + offset, touch.stop + offset
+        return block, touch.start + offset, touch.stop + offset
 
 
 @lru_cache(maxsize=4096)

@@ -15,6 +15,9 @@ them among themselves is the graph's own edges (``Access.node``, 67).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from labkit.trace.events import Span, Trace
 
 HOST = "host"
@@ -33,7 +36,7 @@ class HappensBefore:
         self._clocks: list[Clock] = [[0] * len(self.agents) for _ in self.agents]
         self.host = self._clocks[HOST_AGENT]
         self._default = {name for name, flag in flags.items() if flag.get("default")}
-        self._blocking = {name for name, flag in flags.items() if flag.get("blocking")} - self._default
+        self._barrier = {name: _barrier(name, flags) for name in flags}
         self._records: dict[str, tuple[int, Clock]] = {}  # event -> number of its latest record, the stream's clock
         self._replays: dict[str, Clock] = {}  # graph -> its latest replay
 
@@ -79,7 +82,7 @@ class HappensBefore:
             if name in self.agents:
                 _join(self.host, self._clocks[self.agents[name]])
             if name in self._default:
-                self._join_all(self.host, self._blocking)
+                self._join_all(self.host, self._barrier[name])
 
     def _seen(self, span: Span) -> Clock:
         """The clock of the record that a wait or a query saw: the latest then, so the latest so far, or none."""
@@ -90,15 +93,26 @@ class HappensBefore:
         """The clock of a stream to which the host submits something."""
         clock = self._clocks[self.agents[stream]]
         _join(clock, self.host)
-        if stream in self._default:
-            self._join_all(clock, self._blocking)
-        elif stream in self._blocking:
-            self._join_all(clock, self._default)
+        self._join_all(clock, self._barrier.get(stream, ()))
         return clock
 
-    def _join_all(self, clock: Clock, streams: set[str]) -> None:
+    def _join_all(self, clock: Clock, streams: Iterable[str]) -> None:
         for name in streams:
             _join(clock, self._clocks[self.agents[name]])
+
+
+def _barrier(name: str, flags: dict[str, dict[str, Any]]) -> tuple[str, ...]:
+    """The streams that work of this stream waits for: a default stream and the blocking streams of its GPU."""
+    mine = flags[name]
+    if not (mine.get("default") or mine.get("blocking")):
+        return ()
+    return tuple(
+        other
+        for other, flag in flags.items()
+        if bool(flag.get("default")) != bool(mine.get("default"))
+        and (flag.get("default") or flag.get("blocking"))
+        and flag.get("gpu", 0) == mine.get("gpu", 0)
+    )
 
 
 def _join(clock: Clock, other: Clock) -> None:

@@ -30,10 +30,11 @@ class TracedDevice:
         self.name = inner.name
         self.warm_up_before_capture = inner.warm_up_before_capture
         self.default_stream = self._adopt(inner.default_stream)
-        self._streams = {self.default_stream.name: {"default": True, "blocking": True}}
+        self._streams: dict[str, dict[str, int]] = {self.default_stream.name: {"default": True, "blocking": True}}
         self._place: dict[str, Any] = {"step": -1, "slot": "", "phase": ""}
         self._touches: dict[Buffer, Touch] = {}
         self._allocations = 0
+        self._memory: dict[int, tuple[int | str, int]] = {}  # allocation -> block of memory, offset in it
         self._capture: CapturedNodes | None = None
         self._graphs: dict[str, tuple[GraphNode, ...]] = {}
         self._captured_events: dict[str, None] = {}  # a set in order
@@ -41,7 +42,11 @@ class TracedDevice:
     def take(self, **meta: Any) -> Trace:
         """Wait for the device, and return the trace since the last call."""
         self.inner.synchronize()
-        seen = {"streams": dict(self._streams), "captured_events": list(self._captured_events)}
+        seen = {
+            "streams": dict(self._streams),
+            "memory": dict(self._memory),
+            "captured_events": list(self._captured_events),
+        }
         meta = {"device": self.name, **seen, **meta}
         return self.recorder.take(self.inner.op_times, meta, dict(self._graphs))
 
@@ -66,6 +71,9 @@ class TracedDevice:
         buffer = self.inner.buffer(name, shape, dtype, place, fill, **options)
         self._allocations += 1
         self._touches[buffer] = Touch(name, 0, buffer.nbytes, place, self._allocations)
+        block = getattr(buffer.extra, "block", None)
+        if block is not None:  # an allocator's, which gives it to other buffers too
+            self._memory[self._allocations] = (block.number, buffer.extra.offset)
         return buffer
 
     def free(self, buffer: Buffer) -> None:
@@ -86,7 +94,8 @@ class TracedDevice:
 
     def stream(self, name: str, **options: Any) -> Stream:
         stream: Stream = self._adopt(self.inner.stream(name, **options))
-        self._streams[name] = {"default": False, "blocking": bool(options.get("blocking", False))}
+        flags = {"default": False, "blocking": bool(options.get("blocking", False))}
+        self._streams[name] = flags | ({"gpu": options["gpu"]} if options.get("gpu") else {})
         return stream
 
     def event(self, name: str, **options: Any) -> Event:

@@ -105,7 +105,8 @@ class Trace:
     ``meta`` says where the trace comes from (source: virtual, recorded or live; device, model, switches) and what the
     race checker cannot see in the spans:
 
-        streams          {name: {"default": bool, "blocking": bool}}; a stream not named is neither
+        streams          {name: {"default": bool, "blocking": bool, "gpu": int}}; a stream not named is neither, and one
+                         without a number is of GPU 0
         memory           {allocation: (block, byte offset in it)} for allocations that share memory, in a caching
                          allocator or a graph pool; one not named has memory of its own
         captured_events  names of events that were recorded inside a capture

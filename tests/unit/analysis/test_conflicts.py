@@ -111,6 +111,14 @@ def test_synchronizing_the_default_stream_ignores_torch_streams_38():
     assert not kinds(Program().d2h("down", "bl", "x", "h").ssync("L").read("h"))
 
 
+def test_a_default_stream_waits_for_the_blocking_streams_of_its_own_gpu():
+    program = Program(
+        streams={"L": {"default": True}, "M": {"default": True, "gpu": 1}, "bl": {"blocking": True, "gpu": 1}}
+    )
+    program.kernel("a", "bl", w="x").kernel("b", "M", r="x").kernel("c", "L", r="x")
+    assert pairs(program) == [("a", "c")]
+
+
 def test_without_flags_no_stream_is_the_default_stream():
     program = Program().kernel("a", "L", w="x").kernel("b", "bl", r="x")
     program.meta = {}
