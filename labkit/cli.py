@@ -150,7 +150,7 @@ def _races(arguments: argparse.Namespace) -> int:
 def _doctor(arguments: argparse.Namespace) -> int:
     from labkit.doctor import doctor
 
-    found = doctor()
+    found = doctor(fetch=arguments.fetch)
     if arguments.json:
         _print_json(found.to_dict())
     else:
@@ -188,6 +188,7 @@ def _parser() -> argparse.ArgumentParser:
     races.set_defaults(command=_races)
     check = commands.add_parser("doctor", help="what is installed here, and how to mend what is not")
     check.add_argument("--json", action="store_true")
+    check.add_argument("--fetch", action="store_true", help="first load smollm2 once, which converts its weights")
     check.set_defaults(command=_doctor)
     return parser
 
