@@ -60,6 +60,14 @@ class Race:
     fix: Fix | None
     count: int
 
+    @property
+    def alternative(self) -> str:
+        """Another way out than the missing edge; empty if there is none."""
+        if self.first.buffer != self.second.buffer:
+            owner = f"{self.second.buffer} was given the memory of {self.first.buffer}"
+            return f"{self.first.buffer}.record_stream({self.first.stream}) before it is freed: {owner}"
+        return "give the next step a buffer of its own" if self.kind == WRITE_AFTER_READ else ""
+
     def __str__(self) -> str:
         lines = [
             f"{self.kind}{_times(self.count)}: {self.second}",
@@ -68,7 +76,7 @@ class Race:
         ]
         lines += [f"  near miss: {sentence}" for sentence in self.near_misses]
         lines += [f"  fix: {self.fix}{_also(self.fix)}"] if self.fix else []
-        lines += ["  or: give the next step a buffer of its own"] if self.kind == WRITE_AFTER_READ else []
+        lines += [f"  or: {self.alternative}"] if self.alternative else []
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,6 +89,7 @@ class Race:
             "missing_edge": self.missing_edge,
             "near_misses": list(self.near_misses),
             "fix": str(self.fix) if self.fix else None,
+            "alternative": self.alternative,
             "also_removes": len(self.fix.removes) - 1 if self.fix else 0,
             "count": self.count,
         }

@@ -49,6 +49,13 @@ def test_one_wait_is_enough_for_all_later_work_of_the_stream():
     assert calls(inserted(program, "e")[0]) == ["a", "record e 1 s1", "wait e 1 s2", "b", "c"]
 
 
+def test_a_third_stream_does_not_bring_the_wait_forward():
+    program = (
+        Program().kernel("a", "s1", w="x").wait_stream("s3", "s1").kernel("c", "s3", r="x").kernel("b", "s2", r="x")
+    )
+    assert calls(inserted(program, "e")[0])[-3:] == ["c", "wait e 1 s2", "b"]
+
+
 def test_a_wait_for_a_read_is_put_before_a_write_only():
     program = Program().kernel("a", "s1", r="x").kernel("b", "s2", r="x").kernel("c", "s2", w="x")
     assert calls(inserted(program, "e")[0]) == ["a", "record e 1 s1", "b", "wait e 1 s2", "c"]

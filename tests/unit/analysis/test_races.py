@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 
 import pytest
+import torch
 
 from labkit.analysis.fixes import apply
 from labkit.analysis.races import check, count_races
 from labkit.analysis.redundant import redundant_waits
+from labkit.device.api import Buffer, Stream, Work
 from labkit.device.costs import Adversary, load_profile
+from labkit.device.traced import TracedDevice
+from labkit.device.virtual import VirtualDevice
 from labkit.engine.ordering import WAITS
 from labkit.engine.sampling import SamplingParams
 from labkit.entry import Engine
@@ -78,6 +83,66 @@ def test_the_report_reads_as_text_and_as_json():
     assert {"kind", "first", "second", "buffer", "missing_edge", "fix"} <= set(first)
     assert (first["buffer"], first["count"], first["fix"]) == ("x", 3, "s2.wait_event(e) before `b`")
     assert first["first"]["text"] == str(report.races[0].first)
+
+
+# -- memory that an allocator gives out again, on the virtual GPU ---------------------------------------------------
+
+
+class Gpu:
+    """The virtual GPU, recorded: kernels that do nothing, on buffers of the caching allocator."""
+
+    def __init__(self) -> None:
+        self.device = TracedDevice(VirtualDevice("h200-8b"))
+
+    def kernel(self, name: str, stream: Stream, r: Sequence[Buffer] = (), w: Sequence[Buffer] = ()) -> None:
+        self.device.launch(lambda: None, stream, reads=r, writes=w, work=Work("fixed", fixed_ns=10), label=name)
+
+    def buffer(self, name: str, stream: Stream, pool: object = None) -> Buffer:
+        return self.device.buffer(name, (16,), torch.float32, "device", stream=stream, pool=pool)
+
+    def wait_stream(self, stream: Stream, other: Stream) -> None:
+        event = self.device.event(f"{other.name} to {stream.name}")
+        event.record(other)
+        stream.wait_event(event)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_memory_is_reused_under_the_reader_without_record_stream_62_64(ordered):
+    gpu = Gpu()
+    s, t = gpu.device.stream("s"), gpu.device.stream("t")
+    x = gpu.buffer("x", s)
+    gpu.kernel("make", s, w=[x])
+    gpu.wait_stream(t, s)
+    gpu.kernel("use", t, r=[x])
+    if ordered:
+        gpu.wait_stream(s, t)
+    gpu.device.free(x)
+    gpu.kernel("next", s, w=[gpu.buffer("y", s)])
+    races = check(gpu.device.take()).races
+    assert [(race.first.buffer, race.second.buffer) for race in races] == ([] if ordered else [("x", "y")])
+    assert [race.alternative for race in races] == (
+        [] if ordered else ["x.record_stream(t) before it is freed: y was given the memory of x"]
+    )
+
+
+@pytest.mark.parametrize(("order", "clobbered"), [((0, 1), []), ((1, 0), ["out2"])])
+def test_two_graphs_of_one_pool_replayed_in_both_orders_58(order, clobbered):
+    gpu = Gpu()
+    s, side, pool = gpu.device.stream("s"), gpu.device.stream("side"), gpu.device.graph_pool()
+    with gpu.device.capture("g1", side, pool) as g1:
+        temporary, out1 = gpu.buffer("t1", side, pool), gpu.buffer("out1", side, pool)
+        gpu.kernel("first", side, w=[temporary])
+        gpu.kernel("second", side, r=[temporary], w=[out1])
+        gpu.device.free(temporary)
+    with gpu.device.capture("g2", side, pool) as g2:
+        out2 = gpu.buffer("out2", side, pool)
+        gpu.kernel("third", side, w=[out2])
+    for number in order:
+        (g1, g2)[number].replay(s)
+    gpu.kernel("use", s, r=[out1, out2])
+    report = check(gpu.device.take())
+    assert not report.races
+    assert [notice.buffer for notice in report.notices] == clobbered
 
 
 # -- the ladder --------------------------------------------------------------------------------------------------------
