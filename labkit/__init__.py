@@ -11,6 +11,7 @@ from labkit.run import Run
 from labkit.sizes import Sizes
 from labkit.switches import RUNG_NAMES, Switches, explain, ladder
 from labkit.trace.events import Trace
+from labkit.virtual_gpu import VirtualGPU
 
 __all__ = [
     "RUNG_NAMES",
@@ -25,6 +26,7 @@ __all__ = [
     "TokenEvent",
     "Trace",
     "VirtualDevice",
+    "VirtualGPU",
     "default_sizes",
     "doctor",
     "explain",

@@ -31,6 +31,8 @@ class TracedDevice:
         self.warm_up_before_capture = inner.warm_up_before_capture
         self.default_stream = self._adopt(inner.default_stream)
         self._streams: dict[str, dict[str, int]] = {self.default_stream.name: {"default": True, "blocking": True}}
+        for number, stream in enumerate(getattr(inner, "default_streams", ())[1:], 1):
+            self._streams[self._adopt(stream).name] = {"default": True, "blocking": True, "gpu": number}
         self._place: dict[str, Any] = {"step": -1, "slot": "", "phase": ""}
         self._touches: dict[Buffer, Touch] = {}
         self._allocations = 0
@@ -79,10 +81,6 @@ class TracedDevice:
     def free(self, buffer: Buffer) -> None:
         self._touches.pop(buffer, None)
         self.inner.free(buffer)
-
-    def allocation(self, buffer: Buffer) -> int:
-        """The number that a trace knows this buffer by."""
-        return self._touches[buffer].allocation
 
     @contextmanager
     def part(self, buffer: Buffer, tensor: torch.Tensor, start: int, stop: int) -> Iterator[Buffer]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from labkit.device.api import Stream
-from labkit.device.virtual import memory
 from labkit.device.virtual.blocks import Block, BlockCache
 from labkit.errors import DeviceError
 
@@ -65,7 +64,7 @@ class CachingAllocator:
         self.in_use -= block.nbytes
         stream: Stream = block.key[1]
         if not block.uses and not self._core.captures_under_way:
-            self._core.marker(stream, f"free of block {block.number}", payload=lambda: _poison(block))
+            self._core.marker(stream, f"free of block {block.number}", payload=block.poison)
         self._cache.give(block)
 
     def record_stream(self, block: Block, stream: Stream) -> None:
@@ -99,9 +98,3 @@ class CachingAllocator:
         self._next_address += size
         self.reserved += size
         return block
-
-
-def _poison(block: Block) -> None:
-    """As any write does, this tears the input of a kernel that still reads the block."""
-    memory.before_write_bytes(block.memory, 0, block.nbytes)
-    memory.poison(block.bytes)

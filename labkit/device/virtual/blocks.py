@@ -7,6 +7,7 @@ events have been reached (semantics, 33 and 63). Nothing here orders any work, a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,15 +23,29 @@ if TYPE_CHECKING:
 class Block:
     """Memory at an address. ``number`` is the same for all buffers that ever lie in it."""
 
-    __slots__ = ("address", "bytes", "key", "memory", "nbytes", "number", "pool", "uses")
+    __slots__ = ("address", "bytes", "key", "memory", "nbytes", "number", "pool", "tensor", "uses")
 
     def __init__(self, number: int, address: int, nbytes: int, key: Any) -> None:
         self.number, self.address, self.nbytes, self.key = number, address, nbytes, key
         self.bytes = torch.empty(nbytes, dtype=torch.uint8)
-        memory.poison(self.bytes)
+        self.tensor: torch.Tensor | None = None  # the latest buffer's, to be poisoned by its type
         self.memory = memory.Memory()
         self.uses: dict[Stream, None] = {}  # streams to wait for before the block is used again
         self.pool: Any = None
+
+    def typed(self, nbytes: int, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+        """The block's first bytes as a tensor; poison if the block is new."""
+        fresh = self.tensor is None
+        self.tensor = self.bytes[:nbytes].view(dtype).view(tuple(shape))
+        if fresh:
+            memory.poison(self.tensor)
+        return self.tensor
+
+    def poison(self) -> None:
+        """Damage the contents. As any write does, this tears the input of a kernel that still reads them."""
+        memory.before_write_bytes(self.memory, 0, self.nbytes)
+        if self.tensor is not None:
+            memory.poison(self.tensor)
 
 
 class BlockCache:
@@ -83,6 +98,6 @@ class BlockCache:
             return
         still = [(block, items) for block, items in self.waiting if not all(map(self._core.reached, items))]
         for block, _ in (entry for entry in self.waiting if entry not in still):
-            memory.poison(block.bytes)
+            block.poison()
             self.free.setdefault(block.key, []).append(block)
         self.waiting = still

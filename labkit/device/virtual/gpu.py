@@ -6,7 +6,8 @@ half ``queue.py``, what payloads see ``memory.py``. The rules are those of ``doc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -77,14 +78,18 @@ class VirtualDevice(HostSide):
     ) -> Buffer:
         nbytes = torch.Size(shape).numel() * dtype.itemsize
         block = self.pinned.malloc(nbytes) if place == "pinned" else self.allocator.malloc(nbytes, stream, pool)
-        tensor = block.bytes[:nbytes].view(dtype).view(tuple(shape))
-        return Buffer(name, place, tensor, memory.Place(block.memory, block=block))
+        return Buffer(name, place, block.typed(nbytes, shape, dtype), memory.Place(block.memory, block=block))
 
     def alias(self, buffer: Buffer, tensor: torch.Tensor) -> Buffer:
         """A view of a buffer's tensor, as a buffer of its own name and the same memory."""
         place: memory.Place = buffer.extra
         offset = place.offset + tensor.data_ptr() - buffer.tensor.data_ptr()
         return Buffer(buffer.name, buffer.place, tensor, memory.Place(place.memory, offset, place.block))
+
+    @contextmanager
+    def part(self, buffer: Buffer, tensor: torch.Tensor, start: int, stop: int) -> Iterator[Buffer]:
+        """A view of a buffer's tensor, in its bytes ``[start, stop)``, as a buffer to be copied, read or written."""
+        yield self.alias(buffer, tensor)
 
     def free(self, buffer: Buffer) -> None:
         """Give the memory back, to its allocator if it has one; its contents are poison from now on."""
