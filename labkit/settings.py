@@ -8,7 +8,7 @@ from typing import Any
 
 from labkit.engine.sampling import SamplingParams
 from labkit.errors import InvalidArgument
-from labkit.sizes import Sizes
+from labkit.sizes import COUNTS
 from labkit.switches import MECHANISMS
 
 _WORDS = {"true": True, "on": True, "yes": True, "1": True, "false": False, "off": False, "no": False, "0": False}
@@ -30,7 +30,7 @@ def parse_settings(pairs: Iterable[str]) -> Settings:
         InvalidArgument: not of that form, an unknown key, or a value of the wrong kind.
     """
     settings = Settings({}, {}, {})
-    sizes = {field.name for field in fields(Sizes)}
+    sizes = set(COUNTS)
     sampling = {field.name for field in fields(SamplingParams)}
     for pair in pairs:
         key, equals, value = pair.partition("=")

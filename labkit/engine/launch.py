@@ -125,13 +125,17 @@ class GraphLauncher:
 
     def warm_up(self, slots: SlotSet) -> None:
         """Capture the greedy graphs of every size and context bound, largest first, so that no step has to."""
-        if self.device.warm_up_before_capture:  # the slot's inputs are zeros: in range, and nothing is cached yet
-            self._launch(self.stream, slots.slots[0], GraphKey(0, self.sizes.max_rows, self._bounds()[-1], False, False))
-            self.device.synchronize()
         for rows in reversed(self.sizes.padded_rows):
             for context in reversed(self._bounds()):
+                self._warm_up(slots, rows, context)
                 for slot in slots.slots:
                     self._capture(slot, GraphKey(slot.index, rows, context, random=False, logprobs=False))
+
+    def _warm_up(self, slots: SlotSet, rows: int, context: int) -> None:
+        """Run a size once where a capture needs that; the inputs are zeros: in range, and nothing is cached yet."""
+        if self.device.warm_up_before_capture:
+            self._launch(self.stream, slots.slots[0], GraphKey(0, rows, context, random=False, logprobs=False))
+            self.device.synchronize()
 
     def clear(self) -> None:
         """Drop every graph."""

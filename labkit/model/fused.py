@@ -1,0 +1,250 @@
+"""A Llama-shaped decoder on the same weights with fewer, larger kernels: merged projections, and compiled in between.
+
+Between two attention calls everything is one function: output projection, residual, norm, MLP, residual, norm, QKV
+projection, rotary embedding, and the write of K and V into the cache. With ``compiled`` that function goes through
+``torch.compile`` once per token count, so that a layer is four matrix products, a few fused element-wise kernels and
+one attention call. Q, K and V are one matrix, and so are gate and up; the transformers modules become views of them,
+so the weights exist once and the model outside the engine is unchanged.
+
+Legend: T tokens, R rows, E hidden size, H query heads, K KV heads, D head size, F intermediate size, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from labkit.errors import InvalidArgument
+from labkit.model.api import BatchInputs, KVSpec
+from labkit.model.attention import clamp_indices
+from labkit.model.decoder import HFModel
+from labkit.model.kv_cache import token_view
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """The weights of one layer."""
+
+    input_norm: torch.Tensor  # [E]
+    qkv: torch.Tensor  # [(H + 2K) * D, E]
+    out: torch.Tensor  # [E, H * D]
+    post_norm: torch.Tensor  # [E]
+    gate_up: torch.Tensor  # [2F, E]
+    down: torch.Tensor  # [E, F]
+
+
+class FusedModel:
+    """The model of ``base`` in fused form.
+
+    Args:
+        base: a Llama or Mistral shape: no biases, no norms of queries and keys, full attention, SiLU.
+        compiled: run the functions between attention calls through torch.compile for decode batches.
+        mode: torch.compile's mode.
+
+    Raises:
+        InvalidArgument: the model has another shape.
+    """
+
+    def __init__(self, base: HFModel, *, compiled: bool = False, mode: str | None = None) -> None:
+        _check(base.module)
+        self.base, self.compiled, self.mode = base, compiled, mode
+        self.name, self.vocab_size, self.max_model_len = base.name, base.vocab_size, base.max_model_len
+        self.eos_token_ids, self.module, self.attention = base.eos_token_ids, base.module, base.attention
+        config = base.module.config
+        self._heads, self._kv_heads = config.num_attention_heads, config.num_key_value_heads
+        self._size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        self._eps = config.rms_norm_eps
+        self._layers = [_merge(layer) for layer in base.module.model.layers]
+        self._functions: dict[tuple[str, int], Callable[..., Any]] = {}
+
+    @property
+    def preferred_block_size(self) -> int:
+        return self.base.preferred_block_size
+
+    def for_block_size(self, block_size: int) -> FusedModel:
+        return FusedModel(self.base.for_block_size(block_size), compiled=self.compiled, mode=self.mode)
+
+    def kv_specs(self) -> Sequence[KVSpec]:
+        return self.base.kv_specs()
+
+    def context_bucket(self, context: int, limit: int) -> int:
+        return self.base.context_bucket(context, limit)
+
+    def encode(self, text: str) -> list[int]:
+        return self.base.encode(text)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return self.base.decode(tokens)
+
+    def to(self, device: torch.device) -> FusedModel:
+        return FusedModel(self.base.to(device), compiled=self.compiled, mode=self.mode)
+
+    @torch.inference_mode()
+    def forward(self, inputs: BatchInputs, kv: Sequence[torch.Tensor]) -> torch.Tensor:
+        inputs = clamp_indices(inputs, kv[0])
+        plan = self.attention.plan(inputs, kv[0].shape[1])
+        model, layers = self.module.model, self._layers
+        x = F.embedding(inputs.token_ids.clamp(0, self.vocab_size - 1), model.embed_tokens.weight)  # [T, E]
+        cos, sin = (t[0] for t in model.rotary_emb(x[None], inputs.positions.clamp(0, self.max_model_len - 1)[None]))
+        enter, between, leave = (self._function(f, inputs) for f in (_enter, _between, _leave))
+        place = (cos, sin, inputs.slot_mapping)
+        shape = (self._heads, self._kv_heads, self._size, self._eps)
+        query = enter(x, layers[0].input_norm, layers[0].qkv, kv[0], kv[1], *place, shape)
+        for number, layer in enumerate(layers):
+            caches = kv[2 * number], kv[2 * number + 1]
+            attended = self.attention.attend(query, caches, plan, self._size**-0.5, None).flatten(1)  # [T, H * D]
+            weights = (layer.out, layer.post_norm, layer.gate_up, layer.down)
+            if number + 1 < len(layers):
+                after = layers[number + 1]
+                k, v = kv[2 * number + 2], kv[2 * number + 3]
+                query, x = between(attended, x, *weights, after.input_norm, after.qkv, k, v, *place, shape)
+        rows = inputs.output_index.long()
+        logits: torch.Tensor = leave(attended, x, *weights, model.norm.weight, self.module.lm_head.weight, rows, shape)
+        return logits
+
+    def _function(self, plain: FunctionType, inputs: BatchInputs) -> Callable[..., Any]:
+        """``plain``, compiled for this token count if the batch is one that a graph would hold."""
+        if not self.compiled or not inputs.shape.decode_only:
+            return plain
+        key = (plain.__name__, inputs.shape.tokens)
+        if key not in self._functions:
+            # a function object of its own per size: torch.compile limits the recompilations of one
+            copy = FunctionType(plain.__code__, plain.__globals__, f"{plain.__name__}_{key[1]}")
+            self._functions[key] = torch.compile(copy, dynamic=False, fullgraph=True, mode=self.mode)
+        return self._functions[key]
+
+
+Shape = tuple[int, int, int, float]  # query heads, KV heads, head size, epsilon
+
+
+def _enter(
+    x: torch.Tensor,
+    norm: torch.Tensor,
+    qkv: torch.Tensor,
+    k_cache: torch.Tensor,
+    v_cache: torch.Tensor,
+    cos: torch.Tensor,
+    sin: torch.Tensor,
+    slots: torch.Tensor,
+    shape: Shape,
+) -> torch.Tensor:
+    """Norm, QKV projection, rotary embedding, K and V into the cache. Queries ``[T, H, D]``."""
+    heads, kv_heads, size, eps = shape
+    projected = F.linear(_rms_norm(x, norm, eps), qkv).view(-1, heads + 2 * kv_heads, size)
+    query, key, value = projected.split((heads, kv_heads, kv_heads), dim=1)
+    token_view(k_cache).index_copy_(0, slots, _rotate(key, cos, sin))
+    token_view(v_cache).index_copy_(0, slots, value)
+    return _rotate(query, cos, sin)
+
+
+def _between(
+    attended: torch.Tensor,  # [T, H * D]
+    x: torch.Tensor,  # [T, E]
+    out: torch.Tensor,
+    post_norm: torch.Tensor,
+    gate_up: torch.Tensor,
+    down: torch.Tensor,
+    next_norm: torch.Tensor,
+    next_qkv: torch.Tensor,
+    k_cache: torch.Tensor,
+    v_cache: torch.Tensor,
+    cos: torch.Tensor,
+    sin: torch.Tensor,
+    slots: torch.Tensor,
+    shape: Shape,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """From one layer's attention to the next one's queries ``[T, H, D]`` and residual ``[T, E]``."""
+    x = _finish(attended, x, out, post_norm, gate_up, down, shape[3])
+    return _enter(x, next_norm, next_qkv, k_cache, v_cache, cos, sin, slots, shape), x
+
+
+def _leave(
+    attended: torch.Tensor,
+    x: torch.Tensor,
+    out: torch.Tensor,
+    post_norm: torch.Tensor,
+    gate_up: torch.Tensor,
+    down: torch.Tensor,
+    norm: torch.Tensor,
+    lm_head: torch.Tensor,  # [V, E]
+    rows: torch.Tensor,  # [R]
+    shape: Shape,
+) -> torch.Tensor:
+    """From the last layer's attention to logits ``[R, V]`` float32, for the rows that need them."""
+    x = _finish(attended[rows], x[rows], out, post_norm, gate_up, down, shape[3])
+    return F.linear(_rms_norm(x, norm, shape[3]), lm_head).float()
+
+
+def _finish(
+    attended: torch.Tensor,
+    x: torch.Tensor,
+    out: torch.Tensor,
+    post_norm: torch.Tensor,
+    gate_up: torch.Tensor,
+    down: torch.Tensor,
+    eps: float,
+) -> torch.Tensor:
+    """Output projection, MLP and their residuals, ``[T, E]``."""
+    x = x + F.linear(attended, out)
+    gate, up = F.linear(_rms_norm(x, post_norm, eps), gate_up).chunk(2, dim=-1)
+    return x + F.linear(F.silu(gate) * up, down)
+
+
+def _rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+    wide = x.float()
+    return weight * (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)).to(x.dtype)
+
+
+def _rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    """Rotary embedding of ``[T, heads, D]`` by angles ``[T, D]``, transformers' half-split form."""
+    first, second = x.chunk(2, dim=-1)
+    return x * cos[:, None] + torch.cat((-second, first), dim=-1) * sin[:, None]
+
+
+def _merge(layer: Any) -> _Layer:
+    """One layer's weights, merged where they read the same input; the layer's modules become views."""
+    attention, mlp = layer.self_attn, layer.mlp
+    return _Layer(
+        layer.input_layernorm.weight,
+        _stack(attention.q_proj, attention.k_proj, attention.v_proj),
+        attention.o_proj.weight,
+        layer.post_attention_layernorm.weight,
+        _stack(mlp.gate_proj, mlp.up_proj),
+        mlp.down_proj.weight,
+    )
+
+
+@torch.no_grad()
+def _stack(*linears: Any) -> torch.Tensor:
+    """Their weights as one matrix, of which they become row ranges. A second call finds them merged already."""
+    first = linears[0].weight
+    whole = first.untyped_storage().nbytes() // first.element_size()
+    if whole == sum(linear.weight.numel() for linear in linears):
+        return first.new_empty(0).set_(first.untyped_storage(), 0, (whole // first.shape[1], first.shape[1]))
+    merged = torch.cat([linear.weight for linear in linears])
+    at = 0
+    for linear in linears:
+        rows = linear.weight.shape[0]
+        linear.weight.data = merged[at : at + rows]
+        at += rows
+    return merged
+
+
+def _check(module: Any) -> None:
+    config, kind = module.config, type(module).__name__
+    layer = module.model.layers[0]
+    attention = layer.self_attn
+    plain = (
+        kind in ("LlamaForCausalLM", "MistralForCausalLM")
+        and attention.q_proj.bias is None
+        and layer.mlp.gate_proj.bias is None
+        and config.hidden_act == "silu"
+        and getattr(config, "sliding_window", None) is None
+    )
+    if not plain:
+        raise InvalidArgument("model", kind, "a Llama or Mistral shape without biases and without sliding window")
