@@ -94,14 +94,15 @@ class FusedModel:
         enter, between, leave = (self._function(f, inputs) for f in (_enter, _between, _leave))
         place = (cos, sin, inputs.slot_mapping)
         shape = (self._heads, self._kv_heads, self._size, self._eps)
-        query = enter(x, layers[0].input_norm, layers[0].qkv, kv[0], kv[1], *place, shape)
+        flat = [token_view(cache) for cache in kv]  # [places in the pool, K, D]
+        query = enter(x, layers[0].input_norm, layers[0].qkv, flat[0], flat[1], *place, shape)
         for number, layer in enumerate(layers):
             caches = kv[2 * number], kv[2 * number + 1]
             attended = self.attention.attend(query, caches, plan, self._size**-0.5, None).flatten(1)  # [T, H * D]
             weights = (layer.out, layer.post_norm, layer.gate_up, layer.down)
             if number + 1 < len(layers):
                 after = layers[number + 1]
-                k, v = kv[2 * number + 2], kv[2 * number + 3]
+                k, v = flat[2 * number + 2], flat[2 * number + 3]
                 query, x = between(attended, x, *weights, after.input_norm, after.qkv, k, v, *place, shape)
         rows = inputs.output_index.long()
         logits: torch.Tensor = leave(attended, x, *weights, model.norm.weight, self.module.lm_head.weight, rows, shape)
@@ -137,8 +138,8 @@ def _enter(
     heads, kv_heads, size, eps = shape
     projected = F.linear(_rms_norm(x, norm, eps), qkv).view(-1, heads + 2 * kv_heads, size)
     query, key, value = projected.split((heads, kv_heads, kv_heads), dim=1)
-    token_view(k_cache).index_copy_(0, slots, _rotate(key, cos, sin))
-    token_view(v_cache).index_copy_(0, slots, value)
+    k_cache[slots] = _rotate(key, cos, sin)  # index_put_ of an argument: torch.compile keeps it in place
+    v_cache[slots] = value
     return _rotate(query, cos, sin)
 
 
