@@ -7,7 +7,7 @@ try:
 except ImportError:
     raise MissingExtra("plotly", "lab") from None
 
-from labkit.viz.figures import table, timeline
+from labkit.viz.figures import blame, compare, table, table_of, timeline
 from labkit.viz.html import save_html
 
-__all__ = ["save_html", "table", "timeline"]
+__all__ = ["blame", "compare", "save_html", "table", "table_of", "timeline"]

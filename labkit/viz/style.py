@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 CPU, H2D, COMPUTE, D2H, IDLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00"
+GRAPH, YELLOW = "#006B4E", "#F0E442"  # a darker shade of compute; the palette's yellow
 INK, PAPER, GRID = "#1A1A1A", "#FFFFFF", "#D9D9D9"
 
 FONT = "Arial, Helvetica, 'DejaVu Sans', sans-serif"
@@ -43,7 +44,7 @@ LOOKS: dict[str, Look] = {
     "CPU waits": Look("#9CBED6", hatch=".", outline="#003F63", height=0.36, lift=-0.2, section="CPU"),
     "H2D copy": Look(H2D, outline="#5C3F00"),
     "kernel": Look(COMPUTE, PAPER),
-    "graph": Look("#006B4E", PAPER),
+    "graph": Look(GRAPH, PAPER),
     "D2H copy": Look(D2H),
     "compute is idle": Look(IDLE, hatch="x", height=0.5),
 }
