@@ -64,8 +64,7 @@ class HappensBefore:
     def call(self, span: Span) -> None:
         """A host call that is no operation: record, wait, synchronize, query. Other kinds order nothing."""
         if span.kind == "record":
-            number = span.record or self._records.get(span.event, (0, []))[0] + 1
-            self._records[span.event] = (number, self._submit(span.stream).copy())
+            self._records[span.event] = (span.record, self._submit(span.stream).copy())
         elif span.kind == "wait":
             _join(self._submit(span.stream), self._seen(span))
         elif span.kind == "query":

@@ -82,7 +82,17 @@ def test_the_report_reads_as_text_and_as_json():
     first = json.loads(json.dumps(report.to_dict()))["races"][0]
     assert {"kind", "first", "second", "buffer", "missing_edge", "fix"} <= set(first)
     assert (first["buffer"], first["count"], first["fix"]) == ("x", 3, "s2.wait_event(e) before `b`")
+    assert first["also_removes"] == 0
     assert first["first"]["text"] == str(report.races[0].first)
+
+
+def test_a_fix_says_how_many_other_races_it_removes():
+    program = (
+        Program().kernel("a", "s1", w="x").kernel("b", "s2", r="x").kernel("c", "s2", r="x").kernel("d", "s2", r="x")
+    )
+    report = check(program.trace)
+    assert [race["also_removes"] for race in report.to_dict()["races"]] == [2, 2, 2]
+    assert "before `b` (removes 2 others too)" in str(report)
 
 
 # -- memory that an allocator gives out again, on the virtual GPU ---------------------------------------------------
