@@ -146,6 +146,10 @@ class CudaDevice:
         end = max(start, host_ns + round(event.elapsed_time(op.end) * 1e6))
         return start, end, end - start
 
+    def op_ended(self, op: CudaOp) -> bool:
+        """Whether an operation is done."""
+        return bool(op.end.query())
+
     def sleep_until(self, when_ns: int) -> None:
         time.sleep(max(0, when_ns - self.now_ns()) / 1e9)
 

@@ -44,13 +44,20 @@ class TracedDevice:
     def take(self, **meta: Any) -> Trace:
         """Wait for the device, and return the trace since the last call."""
         self.inner.synchronize()
+        return self.recorder.take(self.inner.op_times, self._meta(meta), dict(self._graphs))
+
+    def take_ended(self, **meta: Any) -> Trace:
+        """What has ended since the last call, without waiting; the rest comes with a later one (``Recorder``)."""
+        spans, edges = self.recorder.take_ended(self.inner.op_times, self.inner.op_ended)
+        return Trace(spans, edges, self._meta(meta), dict(self._graphs))
+
+    def _meta(self, meta: dict[str, Any]) -> dict[str, Any]:
         seen = {
             "streams": dict(self._streams),
             "memory": dict(self._memory),
             "captured_events": list(self._captured_events),
         }
-        meta = {"device": self.name, **seen, **meta}
-        return self.recorder.take(self.inner.op_times, meta, dict(self._graphs))
+        return {"device": self.name, **seen, **meta}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)

@@ -16,7 +16,8 @@ class Recorder:
     """
 
     def __init__(self) -> None:
-        self._spans: list[tuple[dict[str, Any], Any]] = []  # (fields, device op or None)
+        self._spans: dict[int, tuple[dict[str, Any], Any]] = {}  # id -> (fields, device op or None)
+        self._next_id = 0
         self._edges: list[Edge] = []
         self._last_op: dict[str, int] = {}  # stream -> span id of its last operation
         self._records: dict[str, tuple[int, int]] = {}  # event -> (operation before the record, number of the record)
@@ -27,13 +28,11 @@ class Recorder:
 
     def host(self, **fields: Any) -> int:
         """Add a span of the host; returns its id."""
-        self._spans.append((fields, None))
-        return len(self._spans) - 1
+        return self._add(fields, None)
 
     def operation(self, op: Any, call: int, **fields: Any) -> int:
         """Add a device operation issued by host span ``call``; returns its id."""
-        self._spans.append((fields, op))
-        number, stream = len(self._spans) - 1, fields["stream"]
+        number, stream = self._add(fields, op), fields["stream"]
         self._edges.append(Edge(call, number, "issue"))
         for before, event in self._waits.pop(stream, ()):
             self._edges.append(Edge(before, number, "event", event))
@@ -75,11 +74,28 @@ class Recorder:
         graphs: dict[str, tuple[GraphNode, ...]],
     ) -> Trace:
         """The trace so far; the recorder starts anew, remembering no operation of it."""
-        start = min((fields["start_ns"] for fields, op in self._spans if op is None), default=0)
-        spans = tuple(_span(number, fields, op, times, start) for number, (fields, op) in enumerate(self._spans))
+        start = min((fields["start_ns"] for fields, op in self._spans.values() if op is None), default=0)
+        spans = tuple(_span(number, fields, op, times, start) for number, (fields, op) in self._spans.items())
         trace = Trace(spans, tuple(self._edges), meta, graphs)
         self.__init__()  # type: ignore[misc]
         return trace
+
+    def take_ended(
+        self, times: Callable[[Any], tuple[int, int, int]], ended: Callable[[Any], bool]
+    ) -> tuple[tuple[Span, ...], tuple[Edge, ...]]:
+        """What has ended so far, and the edges so far; operations that have not stay, and ids count on.
+
+        Times are the device's own: nothing is known of where a recording without an end begins.
+        """
+        over = [number for number, (_, op) in self._spans.items() if op is None or ended(op)]
+        spans = tuple(_span(number, *self._spans.pop(number), times, 0) for number in over)
+        edges, self._edges = tuple(self._edges), []
+        return spans, edges
+
+    def _add(self, fields: dict[str, Any], op: Any) -> int:
+        number, self._next_id = self._next_id, self._next_id + 1
+        self._spans[number] = (fields, op)
+        return number
 
 
 def _span(number: int, fields: dict[str, Any], op: Any, times: Callable[[Any], tuple[int, int, int]], zero: int) -> Span:

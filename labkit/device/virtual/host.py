@@ -119,6 +119,10 @@ class HostSide(Capturing):
         nodes = op.extra["nodes"] or (op,)  # a replay: from its first node's start to its last node's end
         return min(n.start for n in nodes), max(n.end for n in nodes), sum(n.busy for n in nodes)
 
+    def op_ended(self, op: Item) -> bool:
+        """Whether a launch, copy or replay is done now. Asking is free and changes nothing."""
+        return op.done
+
     def sleep_until(self, when_ns: int) -> None:
         """The host does nothing, or something else, until then."""
         self._now = max(self._now, when_ns)
