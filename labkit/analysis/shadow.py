@@ -68,3 +68,7 @@ class Shadow:
         if access.write and cells and not found:
             ranges.replace(start, stop, Cell([access]))  # the past is settled: one cell again
         return list(found)
+
+    def pieces(self, key: MemoryKey) -> int:
+        """In how many cells the history of a memory is kept."""
+        return len(self._memory[key]) if key in self._memory else 0

@@ -36,6 +36,11 @@ def test_a_record_that_does_not_cover_the_access_is_not_used():
     assert fix_of(lost).event == "upload_done"
 
 
+def test_a_fix_that_was_not_tried_stands_before_its_own_operation():
+    (conflict,) = find_conflicts(Program().kernel("a", "s1", w="x").kernel("b", "s2", r="x").trace)
+    assert Fix(conflict.key, "x", "e", recorded=True).code == ("s2.wait_event(e)  # before `b`",)
+
+
 def test_the_host_waits():
     fix = fix_of(Program().d2h("download", "s", "x", "h").record("e", "s").read("h"))
     assert fix.code == ("e.synchronize()  # before `read h`",)

@@ -37,6 +37,12 @@ def test_a_race_names_both_accesses_with_bytes_step_and_line():
     assert race.missing_edge == "record after `upload` on h2d; compute waits on it before `forward` starts"
 
 
+def test_the_first_step_is_a_step_and_no_step_is_none():
+    (race,) = check(Program().kernel("a", "s1", w="x", step=0).kernel("b", "s2", r="x").trace).races
+    assert str(race.first).endswith("(step 0, line.py:0)")
+    assert str(race.second).endswith("(line.py:1)")
+
+
 def test_a_missing_host_wait_is_one_to_type():
     (race,) = check(Program().d2h("download", "d2h", "out", "outputs_host[A]").read("outputs_host[A]").trace).races
     assert race.missing_edge == (

@@ -58,3 +58,15 @@ def test_other_memory_is_another_history():
     shadow = Shadow()
     shadow.visit(access(1, 1, write=True), "x", 0, 64, [0, 1, 0])
     assert shadow.visit(access(2, 1, write=True), "y", 0, 64, [0, 0, 1]) == []
+
+
+def test_histories_that_have_become_equal_are_one_again():
+    """Else a buffer written in small pieces would be looked at piece by piece for ever."""
+    shadow = Shadow()
+    for at in range(0, 64, 8):
+        shadow.visit(access(1, at + 1, write=True), "x", at, at + 8, [0, at + 1, 0])
+    assert shadow.pieces("x") == 8
+    shadow.visit(access(1, 100, write=False), "x", 0, 64, [0, 100, 0])
+    assert shadow.pieces("x") == 8
+    shadow.visit(access(1, 101, write=True), "x", 0, 64, [0, 101, 0])
+    assert shadow.pieces("x") == 1
