@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -23,28 +23,28 @@ class Copies:
         self._gpu = gpu
         self.debug_mode = "default"
 
-    def copy(self, dst: Reading, src: Reading, non_blocking: bool) -> None:
-        """Copy in the way the two places ask for."""
+    def copy(self, dst: Reading, src: Reading, non_blocking: bool) -> Any:
+        """Copy in the way the two places ask for; returns the device operation, None for one of the host."""
         if dst.shape != src.shape:
             raise InvalidArgument("source", tuple(src.shape), f"a tensor of shape {tuple(dst.shape)}")
         if dst.is_cuda and src.is_cuda:
-            self._between_devices(dst, src)
-        elif dst.is_cuda or src.is_cuda:
-            self._host_device(dst, src, non_blocking)
-        else:
-            with dst.part() as part, self._gpu.device.host_write(part) as data:
-                data.copy_(src.fetch("copy"))
+            return self._between_devices(dst, src)
+        if dst.is_cuda or src.is_cuda:
+            return self._host_device(dst, src, non_blocking)
+        with dst.part() as part, self._gpu.device.host_write(part) as data:
+            data.copy_(src.fetch("copy"))
+        return None
 
-    def _host_device(self, dst: Reading, src: Reading, non_blocking: bool) -> None:
+    def _host_device(self, dst: Reading, src: Reading, non_blocking: bool) -> Any:
         number = max(dst.storage.gpu_number, src.storage.gpu_number)
         if not non_blocking:
             self.about_to_wait("a copy")
         stream = self._gpu.current_stream(number).inner
         with dst.part() as to, src.part() as from_:
             label = f"{'upload' if dst.is_cuda else 'download'} {dst.name if dst.is_cuda else src.name}"
-            self._gpu.device.copy(to, from_, stream, non_blocking=non_blocking, label=label)
+            return self._gpu.device.copy(to, from_, stream, non_blocking=non_blocking, label=label)
 
-    def _between_devices(self, dst: Reading, src: Reading) -> None:
+    def _between_devices(self, dst: Reading, src: Reading) -> Any:
         """On one device a kernel in the current stream. Across devices in the source's current stream, between two
         waits: for what the destination's current stream holds, and that stream for the copy (34)."""
         here, there = src.storage.gpu_number, dst.storage.gpu_number
@@ -52,9 +52,10 @@ class Copies:
         if here != there:
             stream.wait_stream(target)
         name = f"copy {src.name}"
-        self._gpu.kernels.launch(name, self._gpu.op_us, [src], [dst], lambda x, y: y.copy_(x), stream=stream)
+        op = self._gpu.kernels.launch(name, self._gpu.op_us, [src], [dst], lambda x, y: y.copy_(x), stream=stream)
         if here != there:
             target.wait_stream(stream)
+        return op
 
     def fetch(self, tensor: Reading, what: str) -> torch.Tensor:
         """A device tensor's values on the host: a copy in the current stream, and a wait for that stream alone (36)."""

@@ -42,7 +42,7 @@ class Kernels:
         stream = stream or self._gpu.current_stream()
         plain = [tensor.data for tensor in (*reads, *writes)]
         return self._gpu.device.launch(
-            (lambda: fn(*plain)) if fn is not None else None,  # type: ignore[arg-type]
+            (lambda: fn(*plain)) if fn is not None else None,
             stream.inner,
             reads=[tensor.access for tensor in reads],
             writes=[tensor.access for tensor in writes],
