@@ -3,7 +3,7 @@
     python benchmarks/gpu_steps.py [--model llama-8b] [--batch 32] [--contexts 500,4096] [--variants ...]
 
 A variant is MODEL:RUNG with MODEL one of hf (transformers' modules), fused (merged projections) and compiled (fused,
-through torch.compile; compiled-max autotunes the matrix products). The floor is the bytes that a step must read (the
+through torch.compile). The floor is the bytes that a step must read (the
 weights once, and K and V of the whole context) over the bandwidth of a large device-to-device copy in the same run.
 """
 
@@ -85,8 +85,7 @@ def variant(base: Model, how: str) -> Model:
     """The model in the form that a variant names."""
     if how == "hf":
         return base
-    mode = "max-autotune-no-cudagraphs" if how == "compiled-max" else None
-    return FusedModel(base, compiled=how.startswith("compiled"), mode=mode)  # type: ignore[arg-type]
+    return FusedModel(base, compiled=how == "compiled")  # type: ignore[arg-type]
 
 
 def main() -> None:

@@ -232,7 +232,7 @@ def _prompts(arguments: argparse.Namespace, model: Model) -> list[Any]:
 
 
 def _sampling(arguments: argparse.Namespace, settings: Settings) -> SamplingParams:
-    return SamplingParams(**{"max_new_tokens": arguments.max_new_tokens, **settings.sampling})  # type: ignore[arg-type]
+    return SamplingParams(**{"max_new_tokens": arguments.max_new_tokens, **settings.sampling})
 
 
 def _rung(text: str) -> str | int:

@@ -44,15 +44,15 @@ class FusedModel:
     Args:
         base: a Llama or Mistral shape: no biases, no norms of queries and keys, full attention, SiLU.
         compiled: run the functions between attention calls through torch.compile for decode batches.
-        mode: torch.compile's mode.
+        backend: torch.compile's backend.
 
     Raises:
         InvalidArgument: the model has another shape.
     """
 
-    def __init__(self, base: HFModel, *, compiled: bool = False, mode: str | None = None) -> None:
+    def __init__(self, base: HFModel, *, compiled: bool = False, backend: str = "inductor") -> None:
         _check(base.module)
-        self.base, self.compiled, self.mode = base, compiled, mode
+        self.base, self.compiled, self.backend = base, compiled, backend
         self.name, self.vocab_size, self.max_model_len = base.name, base.vocab_size, base.max_model_len
         self.eos_token_ids, self.module, self.attention = base.eos_token_ids, base.module, base.attention
         config = base.module.config
@@ -67,7 +67,7 @@ class FusedModel:
         return self.base.preferred_block_size
 
     def for_block_size(self, block_size: int) -> FusedModel:
-        return FusedModel(self.base.for_block_size(block_size), compiled=self.compiled, mode=self.mode)
+        return FusedModel(self.base.for_block_size(block_size), compiled=self.compiled, backend=self.backend)
 
     def kv_specs(self) -> Sequence[KVSpec]:
         return self.base.kv_specs()
@@ -82,7 +82,7 @@ class FusedModel:
         return self.base.decode(tokens)
 
     def to(self, device: torch.device) -> FusedModel:
-        return FusedModel(self.base.to(device), compiled=self.compiled, mode=self.mode)
+        return FusedModel(self.base.to(device), compiled=self.compiled, backend=self.backend)
 
     @torch.inference_mode()
     def forward(self, inputs: BatchInputs, kv: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -108,7 +108,7 @@ class FusedModel:
         logits: torch.Tensor = leave(attended, x, *weights, model.norm.weight, self.module.lm_head.weight, rows, shape)
         return logits
 
-    def _function(self, plain: FunctionType, inputs: BatchInputs) -> Callable[..., Any]:
+    def _function(self, plain: Any, inputs: BatchInputs) -> Callable[..., Any]:
         """``plain``, compiled for this token count if the batch is one that a graph would hold."""
         if not self.compiled or not inputs.shape.decode_only:
             return plain
@@ -116,7 +116,7 @@ class FusedModel:
         if key not in self._functions:
             # a function object of its own per size: torch.compile limits the recompilations of one
             copy = FunctionType(plain.__code__, plain.__globals__, f"{plain.__name__}_{key[1]}")
-            self._functions[key] = torch.compile(copy, dynamic=False, fullgraph=True, mode=self.mode)
+            self._functions[key] = torch.compile(copy, dynamic=False, fullgraph=True, backend=self.backend)
         return self._functions[key]
 
 

@@ -1,0 +1,62 @@
+"""The fused form gives the tokens of the transformers modules, and shares their weights."""
+
+import pytest
+import torch
+from transformers import Qwen3Config
+
+from labkit.engine.sampling import SamplingParams
+from labkit.entry import Engine, default_sizes
+from labkit.errors import InvalidArgument
+from labkit.experiments import synthetic_prompts
+from labkit.model.fused import FusedModel
+from labkit.model.hf import HFModel, load, random_model
+
+LENGTHS = (1, 3, 17, 70, 40)
+
+
+def tokens(model, rung=0):
+    prompts = [p[:n] for p, n in zip(synthetic_prompts(model, len(LENGTHS), 70), LENGTHS, strict=True)]
+    sizes = default_sizes(model, max_rows=4, token_budget=32, max_model_len=96, graph_rows=(4,))
+    with Engine(model, switches=rung, sizes=sizes, trace=False) as engine:
+        return engine.generate(prompts, SamplingParams(max_new_tokens=12)).tokens
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return tokens(load("tiny-llama"))
+
+
+@pytest.mark.parametrize("rung", [0, 6])
+def test_same_tokens_as_the_modules(expected, rung):
+    assert tokens(FusedModel(load("tiny-llama")), rung) == expected
+
+
+def test_same_tokens_through_torch_compile(expected):
+    fused = FusedModel(load("tiny-llama"), compiled=True, backend="aot_eager")
+    assert tokens(fused, 6) == expected
+    assert {name for name, _ in fused._functions} == {"_enter", "_between", "_leave"}
+
+
+def test_the_weights_exist_once_and_the_module_is_unchanged():
+    base, ids = load("tiny-llama"), torch.arange(20)[None]
+    before = base.module(ids).logits
+    fused = FusedModel(base)
+    attention = base.module.model.layers[0].self_attn
+    assert attention.q_proj.weight.untyped_storage().data_ptr() == fused._layers[0].qkv.untyped_storage().data_ptr()
+    assert torch.equal(base.module(ids).logits, before)
+
+
+def test_fusing_twice_merges_once():
+    base = load("tiny-llama")
+    first, second = FusedModel(base), FusedModel(base)
+    assert first._layers[0].qkv.data_ptr() == second._layers[0].qkv.data_ptr()
+    assert first._layers[1].gate_up.shape == second._layers[1].gate_up.shape
+
+
+def test_another_shape_is_refused_by_name():
+    config = Qwen3Config(
+        vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2, head_dim=16,
+        num_key_value_heads=1,
+    )  # fmt: skip
+    with pytest.raises(InvalidArgument, match="Qwen3ForCausalLM"):
+        FusedModel(HFModel(random_model(config)))
