@@ -38,6 +38,11 @@ def test_captured_only_51():
     assert near(program) == ("e is recorded only inside a capture, where it is an edge of the graph and no marker",)
 
 
+def test_an_event_of_a_capture_that_is_recorded_outside_too_is_judged_by_that():
+    program = Program(captured_events=["e"]).record("e", "s1").kernel("a", "s1", w="x").wait("s2", "e")
+    assert near(program.kernel("b", "s2", r="x")) == ("e is recorded too early, before `a` is submitted (line.py:0)",)
+
+
 def test_recorded_and_never_waited_for():
     program = Program().d2h("down", "s", "x", "h").record("e", "s").record("late", "s").read("h")
     assert near(program) == ("e is recorded after `down` (line.py:1), but the host does not wait for it",)
