@@ -69,7 +69,7 @@ class ToyModel:
         keys[slots] = key
         total = self._totals(inputs, key, positions, totals, block_size)  # [T]
         totals[slots] = total
-        last = inputs.output_index.long()  # [R]
+        last = inputs.output_index.long().clamp(0, inputs.shape.tokens - 1)  # [R]; may be another, longer step's
         earlier = positions[last] * 7 // 11
         state = total[last] + _mix(keys[_places(inputs, earlier, block_size)]) * _C  # [R]
         return self._logits(state)
