@@ -31,10 +31,11 @@ def test_same_tokens_as_the_modules(expected, rung):
     assert tokens(FusedModel(load("tiny-llama")), rung) == expected
 
 
-def test_same_tokens_through_torch_compile(expected):
-    fused = FusedModel(load("tiny-llama"), compiled=True, backend="aot_eager")
-    assert tokens(fused, 6) == expected
-    assert {name for name, _ in fused._functions} == {"_enter", "_between", "_leave"}
+def test_same_tokens_through_torch_compile(expected, monkeypatch):
+    compiled = []
+    monkeypatch.setattr(torch, "compile", lambda f, compile=torch.compile, **o: compiled.append(f) or compile(f, **o))
+    assert tokens(FusedModel(load("tiny-llama"), compiled=True, backend="aot_eager"), 6) == expected
+    assert {f.__name__ for f in compiled} >= {"_enter_4", "_between_4", "_leave_4"}  # the one size that has a graph
 
 
 def test_the_weights_exist_once_and_the_module_is_unchanged():
