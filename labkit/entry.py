@@ -15,10 +15,12 @@ from labkit.engine.assemble import assemble
 from labkit.engine.request import Request, TokenEvent
 from labkit.engine.sampling import SamplingParams
 from labkit.errors import Cancelled, EngineFault, InvalidArgument
+from labkit.memory import memory_of
 from labkit.model import load_model
 from labkit.model.api import Model
 from labkit.run import Run
 from labkit.sizes import Sizes
+from labkit.steplog import StepLog, StepRecord
 from labkit.switches import Switches, ladder
 
 Prompt = str | Sequence[int]
@@ -34,8 +36,9 @@ class Engine:
         sizes: capacities; by default room for ``max_rows`` requests of ``max_model_len`` tokens.
         profile: cost profile of the virtual GPU.
         unsafe: build a combination that cannot be right, to see what goes wrong.
-        trace: record every span.
+        trace: record every span, and what each step was.
         dropped_waits: waits of ``engine/ordering.py`` to leave out.
+        observers: objects that are told what happens (``engine/hooks.py``).
 
     Raises:
         UnsafeSwitches, InvalidArgument: see ``engine/assemble.py``.
@@ -52,20 +55,24 @@ class Engine:
         unsafe: bool = False,
         trace: bool = True,
         dropped_waits: Collection[str] = (),
+        observers: Iterable[Any] = (),
     ) -> None:
         self.switches = switches if isinstance(switches, Switches) else ladder(switches)
         inner = open_device(device, profile, timing=trace)
         self.device: Any = TracedDevice(inner) if trace else inner
         self.model, self._traced = model, trace
+        self._log = StepLog()
         self.sizes = sizes or default_sizes(model)
-        self.core = assemble(
-            self.switches, self.sizes, self.device, model, unsafe=unsafe, dropped_waits=dropped_waits
-        )
+        observers = (self._log, *observers) if trace else tuple(observers)
+        options: dict[str, Any] = {"unsafe": unsafe, "dropped_waits": dropped_waits, "observers": observers}
+        self.core = assemble(self.switches, self.sizes, self.device, model, **options)
         if trace:
             self.device.take()  # what the warm-up did is not part of any run
 
     @classmethod
-    def from_pretrained(cls, name: str, *, dtype: Any = None, device: str | Device = "virtual", **options: Any) -> Engine:
+    def from_pretrained(
+        cls, name: str, *, dtype: Any = None, device: str | Device = "virtual", **options: Any
+    ) -> Engine:
         """An engine for a model by name: ``toy``, ``smollm2``, ``tiny-llama``, ``llama-8b``, a local path or a hub id.
 
         ``dtype`` is a torch dtype (default: float32 on the virtual GPU, bfloat16 on a real one); the other options are
@@ -81,7 +88,10 @@ class Engine:
     # -- generate ----------------------------------------------------------------------------------------------------
 
     def generate(
-        self, prompts: Sequence[Prompt], params: SamplingParams | Sequence[SamplingParams] | None = None, **sampling: Any
+        self,
+        prompts: Sequence[Prompt],
+        params: SamplingParams | Sequence[SamplingParams] | None = None,
+        **sampling: Any,
     ) -> Run:
         """Run prompts to their end.
 
@@ -142,8 +152,13 @@ class Engine:
         return self.core.busy
 
     def take_trace(self) -> Any:
-        """The trace since the last run or call of this, or None without tracing."""
+        """The trace since the last run or call of this, or None without tracing. What the steps were is dropped."""
+        self.take_steps()
         return self.device.take(**self._meta()) if self._traced else None
+
+    def take_steps(self) -> tuple[StepRecord, ...]:
+        """What each step since the last run or ``take_trace`` or call of this was; nothing without tracing."""
+        return self._log.take()
 
     # -- lifetime ----------------------------------------------------------------------------------------------------
 
@@ -181,7 +196,7 @@ class Engine:
         return requests
 
     def _events(self, request: Request) -> Iterator[Any]:
-        """Tokens one by one, looked up anew each time: between two of them the consumer may do anything to the engine."""
+        """Tokens one by one, looked up anew each time: between two of them the consumer may do anything."""
         sent = 0
         try:
             yield None  # stream() has come here: from now on, dropping the iterator cancels the request
@@ -215,6 +230,8 @@ class Engine:
             finish_reasons=[request.finish_reason for request in requests],
             prompts=[list(request.prompt) for request in requests],
             switches=self.switches,
+            steps=self.take_steps(),
+            memory=memory_of(self.core),
             trace=self.take_trace(),
             stats=stats,
         )
@@ -245,7 +262,7 @@ def open_device(
     raise InvalidArgument("device", device, '"virtual", "cuda", or a Device')
 
 
-def default_sizes(model: Model, **changes: int) -> Sizes:
+def default_sizes(model: Model, **changes: Any) -> Sizes:
     """Sizes for a model: as many blocks as ``max_rows`` requests of ``max_model_len`` tokens could need."""
     sizes = Sizes(max_model_len=min(2048, model.max_model_len), block_size=model.preferred_block_size)
     known = [field.name for field in fields(Sizes)]
@@ -256,8 +273,6 @@ def default_sizes(model: Model, **changes: int) -> Sizes:
     if "num_blocks" not in changes:
         sizes = replace(sizes, num_blocks=sizes.max_rows * sizes.blocks_per_request)
     return sizes
-
-
 
 
 def _params(params: SamplingParams | None, sampling: dict[str, Any]) -> SamplingParams:

@@ -11,6 +11,8 @@ from labkit.trace.events import Trace
 
 if TYPE_CHECKING:
     from labkit.analysis.occupancy import Report
+    from labkit.memory import MemoryUse
+    from labkit.steplog import StepRecord
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,8 @@ class Run:
     prompts         prompt token ids
     trace           what host and device did, or None if the engine was built with ``trace=False``
     stats           counts of the run: steps, overruns (rows computed for a request that had ended), preemptions
+    steps           what each step was, row by row; nothing if the engine was built with ``trace=False``
+    memory          bytes of the engine's slots, KV cache and graphs
     """
 
     tokens: list[list[int]]
@@ -34,6 +38,8 @@ class Run:
     switches: Switches
     trace: Trace | None
     stats: dict[str, Any]
+    steps: tuple[StepRecord, ...] = ()
+    memory: tuple[MemoryUse, ...] = ()
 
     def report(self) -> Report:
         """GPU active, idle time and its reasons, host time per phase (``analysis/occupancy.py``)."""

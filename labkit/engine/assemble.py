@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from typing import Any
 
 from labkit.device.api import Buffer, Device
 from labkit.engine.carry_over import CarryOver, HostFeed
@@ -25,12 +26,14 @@ def assemble(
     *,
     unsafe: bool = False,
     dropped_waits: Collection[str] = (),
+    observers: Iterable[Any] = (),
 ) -> EngineCore:
     """Build an engine.
 
     Args:
         unsafe: build a combination that cannot be right too; it runs, and its tokens are wrong.
         dropped_waits: waits of ``engine/ordering.py`` to leave out.
+        observers: objects that are told what happens (``engine/hooks.py``).
 
     Raises:
         UnsafeSwitches: a combination that cannot be right, without ``unsafe``.
@@ -64,6 +67,7 @@ def assemble(
         else EagerLauncher(device, streams.compute, kernels),
         kv=kv,
         non_blocking=switches.streams,
+        observers=observers,
     )
 
 

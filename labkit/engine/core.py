@@ -15,6 +15,7 @@ import torch
 from labkit.device.api import Buffer, Device
 from labkit.engine.batch import Batch
 from labkit.engine.fill import Filler
+from labkit.engine.hooks import Hooks
 from labkit.engine.launch import EagerLauncher, GraphLauncher
 from labkit.engine.ordering import Events, NoEvents, Streams
 from labkit.engine.request import Request, State, TokenEvent
@@ -44,6 +45,7 @@ class EngineCore:
         launcher: EagerLauncher | GraphLauncher,
         kv: tuple[Buffer, ...],
         non_blocking: bool,
+        observers: Iterable[Any] = (),
     ) -> None:
         self.model, self.device, self.sizes = model, device, sizes
         self.streams, self.order, self.slots, self.launcher = streams, order, slots, launcher
@@ -51,8 +53,9 @@ class EngineCore:
         self.scheduler = Scheduler(sizes)
         self.requests: dict[int, Request] = {}
         self.closed = False
-        self._filler = Filler(sizes, self.scheduler)
-        self._new_loop, self._loop = loop, None
+        self._filler, self._hooks = Filler(sizes, self.scheduler), Hooks(observers)
+        self._new_loop = loop
+        self._loop: Iterator[list[TokenEvent]] | None = None
         self._next_id = 0
         self._news: list[TokenEvent] = []
         launcher.warm_up(slots)
@@ -65,12 +68,18 @@ class EngineCore:
         self._sleep_until_arrival()
         rows = len(scheduler.running)
         with self.device.phase("plan", step=scheduler.steps, rows=rows):
-            return scheduler.plan(self.device.now_ns())
+            batch = scheduler.plan(self.device.now_ns())
+        if batch is not None:
+            for tell in self._hooks.planned:
+                tell(batch, scheduler)
+        return batch
 
     def fill(self, slot: Slot, batch: Batch) -> None:
         """Write the step's inputs into the slot's host buffer."""
         with self._phase("fill", slot, batch), self.device.host_write(slot.inputs_host):
             self._filler.fill(slot.host, batch)
+        for tell in self._hooks.filled:
+            tell(slot, batch)
 
     def upload(self, slot: Slot, batch: Batch) -> None:
         """Enqueue the copy of the inputs to the device."""
@@ -103,7 +112,10 @@ class EngineCore:
             outputs = self.device.host_read(slot.outputs_host)
             tokens = outputs[0, : batch.rows].tolist()
             logprobs = outputs[1, : batch.rows].view(torch.float32).tolist() if batch.logprobs else None
-            return self.scheduler.settle(batch, tokens, logprobs)
+            events = self.scheduler.settle(batch, tokens, logprobs)
+        for tell in self._hooks.settled:
+            tell(slot, batch, tokens)
+        return events
 
     def _phase(self, name: str, slot: Slot, batch: Batch):  # type: ignore[no-untyped-def]
         return self.device.phase(name, step=batch.step, slot=slot.name, rows=batch.rows, tokens=batch.tokens)
@@ -212,7 +224,9 @@ class EngineCore:
             raise InvalidArgument("prompt", prompt, "at least one token")
         longest = self.sizes.max_model_len
         if len(prompt) >= longest:
-            raise InvalidArgument("prompt", f"{len(prompt)} tokens", f"at most {longest - 1}: max_model_len is {longest}")
+            raise InvalidArgument(
+                "prompt", f"{len(prompt)} tokens", f"at most {longest - 1}: max_model_len is {longest}"
+            )
         room = longest - len(prompt)
         if params.max_new_tokens > room:
             allowed = f"1 to {room}: the prompt has {len(prompt)} tokens and max_model_len is {longest}"
@@ -260,6 +274,8 @@ class EngineCore:
         self.device.reset()
         self._loop = None
         self.scheduler.restart(self._live())
+        for tell in self._hooks.dropped:
+            tell()
 
 
 def _end(request: Request) -> TokenEvent:
