@@ -37,10 +37,11 @@ def failure(request: pytest.FixtureRequest) -> BaseException:
     return FAILURES[request.param]
 
 
-@pytest.fixture(params=[1, 2, 7], ids=lambda call: f"step{call}")
-def failing(request: pytest.FixtureRequest, failure: BaseException) -> FailingToy:
+@pytest.fixture(params=[("memory", 1), ("error", 2), ("memory", 7)], ids=lambda param: f"{param[0]}-in-step{param[1]}")
+def failing(request: pytest.FixtureRequest) -> FailingToy:
     """The first step prefills, the others decode: on the graph rung they are replays, with a step enqueued behind."""
-    return FailingToy(failure, request.param)
+    what, step = request.param
+    return FailingToy(FAILURES[what], step)
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -124,17 +125,15 @@ def test_steps_in_flight_behind_the_fault_leave_nothing(block_size: int, rung: i
 
 
 @pytest.mark.parametrize("phase", ["plan", "fill", "upload", "compute", "download", "settle"])
-def test_a_fault_on_the_host_in_any_phase(
-    block_size: int, right_rung: int, phase: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with build(right_rung, sizes(block_size)) as engine:
+def test_a_fault_on_the_host_in_any_phase(right_rung: int, phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with build(right_rung, sizes(4)) as engine:
         fault, fail = ValueError(f"{phase} failed"), failing_after(getattr(engine.core, phase), 4)
         with monkeypatch.context() as patch:
             patch.setattr(engine.core, phase, fail(fault))
             with pytest.raises(EngineFault) as caught:
                 engine.generate([one.prompt for one in ASKS], max_new_tokens=20)
         assert fault in causes(caught.value)
-        assert_works(engine, block_size)
+        assert_works(engine, 4)
 
 
 def failing_after(phase: Callable[..., object], calls: int) -> Callable[[BaseException], Callable[..., object]]:
@@ -155,11 +154,11 @@ def failing_after(phase: Callable[..., object], calls: int) -> Callable[[BaseExc
 
 @pytest.mark.parametrize("phase", ["plan", "fill", "upload", "compute", "download", "settle"])
 def test_an_interrupt_cancels_its_generate_and_nothing_else(
-    block_size: int, right_rung: int, phase: str, monkeypatch: pytest.MonkeyPatch
+    right_rung: int, phase: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C is no fault: requests of other callers go on, recomputed from the tokens that are known."""
     others, events = ASKS[:2], []
-    with build(right_rung, sizes(block_size)) as engine:
+    with build(right_rung, sizes(4)) as engine:
         requests = [engine.submit(one.prompt, one.params) for one in others]
         for _ in range(2):
             events += engine.step()
@@ -173,8 +172,8 @@ def test_an_interrupt_cancels_its_generate_and_nothing_else(
         assert [request.finish_reason for request in engine.core.requests.values()] == ["length"] * 2 + [
             "cancelled"
         ] * 2
-        assert [tuple(request.output) for request in requests] == [one.tokens for one in expected(others, block_size)]
-        assert_works(engine, block_size)
+        assert [tuple(request.output) for request in requests] == [one.tokens for one in expected(others, 4)]
+        assert_works(engine, 4)
     ends = [event.request_id for event in events if event.finish_reason]
     assert sorted(ends) == sorted({*ends})
 

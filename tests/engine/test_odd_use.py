@@ -1,4 +1,4 @@
-"""Use that nobody planned for: odd types, calls inside calls, streams left alone. Clear errors, nothing lost, no hang."""
+"""Use that nobody planned for: odd types, calls in calls, streams left alone. Clear errors, nothing lost, no hang."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def interrupted(engine: Engine, line: int) -> bool:
 def test_an_interrupt_at_any_line_loses_nothing(rung: int) -> None:
     """Ctrl-C where it falls; then the other requests end right, and a new generate is right too."""
     others = [ask(prompt(7, i), 30) for i in range(2)]
-    lines = [*range(1, 60, 13), *range(60, 900, 97)]
+    lines = [*range(1, 60, 13), *range(60, 900, 120)]
     hits = 0
     for line in lines:
         with build(rung, sizes(4)) as engine:
@@ -254,4 +254,4 @@ def test_an_interrupt_at_any_line_loses_nothing(rung: int) -> None:
             assert [tuple(request.output) for request in requests] == [one.tokens for one in wanted], f"line {line}"
             assert engine.core.scheduler.pool.free == engine.sizes.num_blocks
             assert play(engine, others).outcomes == wanted
-    assert hits > 10
+    assert hits > 8

@@ -48,7 +48,7 @@ def capacities(draw: st.DrawFn) -> Sizes:
     )
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(asks, min_size=1, max_size=9), capacities(), st.integers(0, 2**32), st.sampled_from([(), RARE_ENDS]))
 def test_all_loops_agree(requests: list[Ask], sizes: Sizes, costs: int, ends: tuple[int, ...]) -> None:
     """``play`` checks blocks, events and the idle state on the way; ``costs`` bends every duration."""
