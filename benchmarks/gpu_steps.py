@@ -15,7 +15,6 @@ import time
 
 import torch
 
-from labkit.engine.sampling import SamplingParams
 from labkit.entry import Engine
 from labkit.experiments import synthetic_prompts
 from labkit.model import load_model

@@ -33,7 +33,10 @@ def load(name: str, device: str) -> Model:
 def generate(model: Model, rung: int, device: str) -> tuple[list[list[int]], dict[str, int]]:
     """Tokens of a fixed workload on one rung."""
     sizes = default_sizes(model, max_rows=8, token_budget=64, block_size=16, max_model_len=192)
-    prompts = [p[:n] for p, n in zip(synthetic_prompts(model, 12, 120), (1, 3, 17, 120, 40, 64, 5, 90, 2, 33, 16, 71), strict=True)]
+    prompts = [
+        p[:n]
+        for p, n in zip(synthetic_prompts(model, 12, 120), (1, 3, 17, 120, 40, 64, 5, 90, 2, 33, 16, 71), strict=True)
+    ]
     params = [SamplingParams(max_new_tokens=20 + 4 * i) for i in range(12)]
     with Engine(model, switches=rung, device=device, sizes=sizes, trace=False) as engine:
         run = engine.generate(prompts, params)
@@ -53,12 +56,16 @@ def main() -> int:
         model = load(name, where)
         for rung in RIGHT_RUNGS:
             tokens, stats = generate(model, rung, device)
-            pairs = [(a, b) for mine, ref in zip(tokens, reference, strict=True) for a, b in zip(mine, ref, strict=True)]
+            pairs = [
+                (a, b) for mine, ref in zip(tokens, reference, strict=True) for a, b in zip(mine, ref, strict=True)
+            ]
             equal = sum(a == b for a, b in pairs)
             wrong += equal != len(pairs)
             verdict = "right" if equal == len(pairs) else "WRONG"
             label = f"{rung} {RUNG_NAMES[rung]}"
-            print(f"{name:<12}{label:<20}{len(pairs):>8}{equal:>8}{stats['steps']:>7}{stats['overruns']:>10}  {verdict}")
+            print(
+                f"{name:<12}{label:<20}{len(pairs):>8}{equal:>8}{stats['steps']:>7}{stats['overruns']:>10}  {verdict}"
+            )
     return 1 if wrong else 0
 
 

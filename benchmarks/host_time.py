@@ -35,7 +35,9 @@ class NullDevice:
     def __init__(self) -> None:
         self.default_stream = Stream("default", self)  # type: ignore[arg-type]
 
-    def buffer(self, name: str, shape: Sequence[int], dtype: torch.dtype, place: Place, fill: float | None = None) -> Buffer:
+    def buffer(
+        self, name: str, shape: Sequence[int], dtype: torch.dtype, place: Place, fill: float | None = None
+    ) -> Buffer:
         return Buffer(name, place, torch.zeros(tuple(shape), dtype=dtype))
 
     def stream(self, name: str, *, priority: int = 0) -> Stream:
