@@ -46,7 +46,9 @@ class StepRecord:
 
     slot           A or B; empty for a step that was dropped before its inputs were written
     decode_rows    how many rows decode
-    free, held     blocks of the pool after the step was planned: free, and freed but still under a step in flight
+    owners         who has which blocks of the pool after the step was planned: request, blocks; also of requests that
+                   are not in this step
+    held           blocks that were freed under a step in flight, and are not free yet
     num_blocks     blocks of the pool
     settled        whether its tokens arrived
     """
@@ -55,8 +57,8 @@ class StepRecord:
     slot: str
     rows: tuple[RowRecord, ...]
     decode_rows: int
-    free: int
-    held: int
+    owners: tuple[tuple[int, tuple[int, ...]], ...]
+    held: tuple[int, ...]
     num_blocks: int
     settled: bool
 
@@ -71,9 +73,8 @@ class _Open:
     """A step that is being recorded."""
 
     batch: Batch
-    blocks: list[tuple[int, ...]]
-    free: int
-    held: int
+    owners: dict[int, tuple[int, ...]]
+    held: tuple[int, ...]
     num_blocks: int
     slot: str = ""
     tokens: list[int] = field(default_factory=list)
@@ -87,8 +88,8 @@ class StepLog:
         self._steps: dict[int, _Open] = {}
 
     def planned(self, batch: Batch, scheduler: Scheduler) -> None:
-        blocks, pool = [tuple(request.blocks) for request in batch.requests], scheduler.pool
-        self._steps[batch.step] = _Open(batch, blocks, pool.free, pool.held, pool.num_blocks)
+        owners, pool = {request.id: tuple(request.blocks) for request in scheduler.running}, scheduler.pool
+        self._steps[batch.step] = _Open(batch, owners, tuple(pool.held_blocks), pool.num_blocks)
 
     def filled(self, slot: Slot, batch: Batch) -> None:
         step, host = self._steps.get(batch.step), slot.host
@@ -118,7 +119,7 @@ def _record(step: _Open) -> StepRecord:
             carry_from=batch.carries[row],
             token=step.tokens[row] if step.tokens else None,
             sampled=step.sampled[row] if step.sampled and batch.samples[row] else None,
-            blocks=step.blocks[row],
+            blocks=step.owners[request.id],
         )
         for row, request in enumerate(batch.requests)
     )
@@ -127,7 +128,7 @@ def _record(step: _Open) -> StepRecord:
         slot=step.slot,
         rows=rows,
         decode_rows=batch.shape.decode_rows,
-        free=step.free,
+        owners=tuple(step.owners.items()),
         held=step.held,
         num_blocks=step.num_blocks,
         settled=bool(step.sampled),

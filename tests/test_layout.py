@@ -161,6 +161,8 @@ TESTED_ELSEWHERE = {
     "model/decoder.py": "tests/unit/model/test_hf.py",
     "model/flash.py": "tests/unit/model/test_attention.py",
     "trace/captured.py": "tests/unit/trace/test_export.py",
+    "viz/compare_drawing.py": "tests/unit/viz/test_compare.py",
+    "viz/sides.py": "tests/unit/viz/test_compare.py",
     "viz/drawing.py": "tests/unit/viz/test_figures.py",
     "viz/style.py": "tests/unit/viz/test_figures.py",
 }

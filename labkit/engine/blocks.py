@@ -29,6 +29,11 @@ class BlockPool:
         return sum(len(blocks) for _, blocks in self._held)
 
     @property
+    def held_blocks(self) -> list[int]:
+        """Freed, and not free before a step in flight has ended."""
+        return [block for _, blocks in self._held for block in blocks]
+
+    @property
     def used(self) -> int:
         return len(self._used)
 

@@ -79,12 +79,30 @@ def test_slots_take_turns_and_decode_rows_come_first():
         assert all(row.count > 1 or row.start == 0 or not row.samples for row in step.rows[step.decode_rows :])
 
 
-def test_blocks_hold_the_tokens_and_no_block_has_two_requests():
+def test_blocks_hold_the_tokens_and_no_block_has_two_owners():
     for step in run(5).steps:
-        taken = [block for row in step.rows for block in row.blocks]
+        taken = [block for _, blocks in step.owners for block in blocks] + list(step.held)
         assert len(taken) == len(set(taken))
+        assert set(taken) <= set(range(step.num_blocks)) == set(range(12))
         assert all(len(row.blocks) * SMALL.block_size >= row.start + row.count for row in step.rows)
-        assert len(taken) + step.free + step.held <= step.num_blocks == 12
+        assert all(dict(step.owners)[row.request] == row.blocks for row in step.rows)
+
+
+def test_requests_that_are_not_in_a_step_keep_their_blocks():
+    sizes = Sizes(max_rows=3, token_budget=2, block_size=4, num_blocks=12, max_model_len=16)
+    waiting = [
+        step
+        for step in run(5, sizes, [[1], [2], [3]]).steps
+        if {row.request for row in step.rows} < {n for n, _ in step.owners}
+    ]
+    assert waiting
+
+
+def test_blocks_freed_under_a_step_in_flight_are_held():
+    lengths = [SamplingParams(max_new_tokens=n, eos_token_ids=()) for n in (2, 6, 6)]
+    short = [[1, 2, 3], [4], [5]]
+    assert any(step.held for step in run(5, prompts=short, params=lengths).steps)
+    assert not any(step.held for step in run(0, prompts=short, params=lengths).steps)
 
 
 def test_the_records_of_a_run_are_its_own():
