@@ -64,12 +64,12 @@ class Kernels:
     def new(
         self, name: str, fn: Callable[..., torch.Tensor], inputs: Sequence[Any], like: torch.Tensor | None = None
     ) -> Any:
-        """``fn(*inputs)`` as a new tensor, beside the first input. Its shape comes from torch's own meta tensors."""
+        """``fn(*inputs)`` as a new tensor, beside the first input. Its shape is found by trying ``fn`` on zeros."""
         first = inputs[0]
         if not first.is_cuda:
             return self._gpu.tensor(fn(*(_host(value, name) for value in inputs)))
         values = [_plain(value) for value in inputs]
-        like = fn(*map(_meta, values)) if like is None else like
+        like = fn(*map(_zeros, values)) if like is None else like
         result = self._gpu.empty(*like.shape, dtype=like.dtype, device=first.device)
         reads = [value for value in inputs if isinstance(value, Reading)]
         out = result.data
@@ -97,5 +97,6 @@ def _host(value: Any, what: str) -> Any:
     return value.fetch(what) if isinstance(value, Reading) else value
 
 
-def _meta(value: Any) -> Any:
-    return value.to("meta") if isinstance(value, torch.Tensor) else value
+def _zeros(value: Any) -> Any:
+    """No bytes for a large shape; and no meta tensors, whose first use imports for seconds."""
+    return value.new_zeros(()).expand(value.shape) if isinstance(value, torch.Tensor) else value

@@ -10,6 +10,13 @@ import torch
 
 from tests.devices.program import Virtual
 
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--fuzz-programs", type=int, default=200, help="random stream programs per fuzz test (nightly: 10000)"
+    )
+
+
 KINDS = ["virtual", *(["cuda"] if torch.cuda.is_available() else [])]
 
 

@@ -145,14 +145,14 @@ def test_rule_38_synchronising_the_default_stream(dev: Any, blocking: bool, retu
 def test_rule_39_cached_allocations_never_wait_and_empty_cache_does(dev: Any) -> None:
     s = dev.Stream()
     with dev.stream(s):
-        warm = dev.empty(1 << 16, device="cuda")
+        warm = dev.empty(1 << 10, device="cuda")
     del warm
     dev.synchronize()
     begin = dev.now
     with dev.stream(s):
         dev.kernel(400 if dev.real else 100, s)
         for _ in range(1000):
-            dev.empty(1 << 16, device="cuda")
+            dev.empty(1 << 10, device="cuda")
     assert dev.now - begin == 0 or (dev.real and dev.now - begin < 300)
     dev.empty_cache()
     waited = dev.now - begin
