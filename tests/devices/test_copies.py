@@ -86,8 +86,16 @@ def test_rule_30_a_pageable_download_returns_when_the_data_is_there(dev: Any) ->
     dev.expect_races(0)
 
 
+def cache_a_pinned_block(dev: Any, x: Any) -> None:
+    """Pinning memory takes a real host milliseconds; the caching allocator has the block from now on."""
+    h = x.to("cpu", non_blocking=True)
+    dev.synchronize()
+    del h
+
+
 def test_rule_31_to_cpu_non_blocking_does_not_wait(dev: Any) -> None:
     s, x = dev.Stream(), dev.tensor_of(40, "device", 0)
+    cache_a_pinned_block(dev, x)
     begin = dev.now
     dev.fill(x, 831, 30, s)
     with dev.stream(s):

@@ -34,7 +34,7 @@ def programs(draw: st.DrawFn, careful: bool = False) -> list[Step]:
 
 @pytest.fixture
 def number_of_programs(pytestconfig: pytest.Config) -> int:
-    return int(pytestconfig.getoption("--fuzz-programs"))
+    return int(pytestconfig.getoption("--fuzz-programs", default=200))
 
 
 def fuzz(number: int, strategy: st.SearchStrategy[list[Step]], check: object) -> None:
