@@ -5,8 +5,8 @@
 sync and async differ in the loop alone: both run the fused, compiled model with one graph a step. The peers are
 transformers' own ``generate_batch`` on the same weights (before they are merged) with flash-attn 2. Total time is from
 the first submit to the last token, everything compiled and captured before. GPU active is at stream level: the share
-of the run in which a launch or graph replay is under way on the compute stream, from CUDA events. With --out, windows of 12 steps at three
-points of each labkit run are saved as traces.
+of the run in which a launch or graph replay is under way on the compute stream, from CUDA events. With --out,
+windows of 12 steps at three points of each labkit run are saved as traces.
 """
 
 from __future__ import annotations
