@@ -154,9 +154,17 @@ class GraphLauncher:
         return GraphKey(slot.index, rows, context, batch.random, batch.logprobs)
 
     def _capture(self, slot: Slot, key: GraphKey) -> None:
-        with self.device.capture(f"graph[{slot.name},{key.rows}]", self._side, self._pool) as graph:
+        with self.device.capture(self._name(slot, key), self._side, self._pool) as graph:
             self._launch(self._side, slot, key)
         self.graphs[key] = graph
+
+    def _name(self, slot: Slot, key: GraphKey) -> str:
+        """A name of its own for every graph: slot and padded rows, then what sets it apart from the plain one."""
+        parts = [slot.name, str(key.rows)]
+        if key.context != self.sizes.max_model_len:
+            parts.append(f"context {key.context}")
+        parts += [name for name, on in (("random", key.random), ("logprobs", key.logprobs)) if on]
+        return f"graph[{','.join(parts)}]"
 
     def _launch(self, stream: Stream, slot: Slot, key: GraphKey) -> None:
         """Enqueue the padded step that ``key`` stands for."""
