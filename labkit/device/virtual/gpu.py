@@ -123,21 +123,22 @@ class VirtualDevice(HostSide):
             tail = capture.tails[stream]
             capture.add(stream, Node(label, engine, tail, fn, read, write, price, work.fraction))
             return None
-        first = self._now + self.profile.launch_ns + self.profile.latency_ns
-        self._now += launches * self.profile.launch_ns
-        item = self._enqueue(
+        self._now += self.profile.launch_ns
+        last = self._now + (launches - 1) * self.profile.launch_ns
+        item = self._enqueue(  # before the rest of the series is launched: by then the device may be past this start
             stream,
             label,
-            first,
+            self._now + self.profile.latency_ns,
             engine=engine,
             duration=busy + (launches - 1) * self.profile.kernel_gap_ns,
             busy=busy,
-            not_before=self._now + self.profile.latency_ns + busy // launches if launches > 1 else 0,
+            not_before=last + self.profile.latency_ns + busy // launches if launches > 1 else 0,
             payload=fn,
             reads=whole(reads),
             writes=whole(writes),
             fraction=work.fraction,
         )
+        self._now = last
         if self.launch_blocking:
             self._wait_for(item, self.profile.sync_return_ns)
         return item
