@@ -10,7 +10,7 @@ from typing import Any
 from labkit.analysis.races import RaceReport, check, count_races
 from labkit.analysis.redundant import Wait, redundant_waits
 from labkit.device.api import Device
-from labkit.device.costs import Profile
+from labkit.device.costs import Profile, load_profile, scaled_host
 from labkit.engine.ordering import WAITS
 from labkit.engine.sampling import SamplingParams
 from labkit.entry import Engine, Prompt, default_sizes
@@ -182,6 +182,66 @@ def run_races(
     assert run.trace is not None
     right = run.tokens == reference.tokens
     return RaceResult(check(run.trace), redundant_waits(run.trace), right, explain(run.switches))
+
+
+@dataclass(frozen=True)
+class SweepRow:
+    """Total time of a synchronous and an asynchronous run at one ``x``; ``over`` says what x is."""
+
+    over: str
+    x: int | float | str
+    sync_ms: float
+    async_ms: float
+
+
+SWEPT = (ladder("events").with_(cuda_graphs=True), ladder("cuda_graphs"))  # they differ in asynchrony alone
+
+
+def sweep_batch(model: Model, batches: Iterable[int] = (1, 2, 4, 8, 16, 32), **options: Any) -> tuple[SweepRow, ...]:
+    """The same decoding with more and more requests at once, on the virtual GPU; options as for ``sweep_host``."""
+    return tuple(_sweep_row("batch size", batch, model, **{**options, "requests": batch}) for batch in batches)
+
+
+def sweep_host(
+    model: Model,
+    factors: Iterable[float] = (0.25, 0.5, 1, 2, 4, 8),
+    *,
+    profile: str | Path | Profile = "h200-8b",
+    **options: Any,
+) -> tuple[SweepRow, ...]:
+    """Hosts that are ``factor`` times as slow, beside the same virtual GPU.
+
+    Args:
+        options: ``requests`` (8), ``prompt_tokens`` (16) and ``new_tokens`` (16); ``switches``, the pair to compare.
+    """
+    own = load_profile(profile)
+    return tuple(_sweep_row("host slowdown", f, model, profile=scaled_host(own, f), **options) for f in factors)
+
+
+def sweep_model(model: Model, profiles: Iterable[str | Path | Profile], **options: Any) -> tuple[SweepRow, ...]:
+    """The same requests at the costs of other models and GPUs; options as for ``sweep_host``."""
+    loaded = [load_profile(profile) for profile in profiles]
+    return tuple(_sweep_row("model and GPU", one.name, model, profile=one, **options) for one in loaded)
+
+
+def _sweep_row(
+    over: str,
+    x: int | float | str,
+    model: Model,
+    *,
+    profile: str | Path | Profile = "h200-8b",
+    requests: int = 8,
+    prompt_tokens: int = 16,
+    new_tokens: int = 16,
+    switches: tuple[Switches | int | str, Switches | int | str] = SWEPT,
+) -> SweepRow:
+    prompts = synthetic_prompts(model, requests, prompt_tokens)
+    params = SamplingParams(max_new_tokens=new_tokens, eos_token_ids=())
+    times = []
+    for mechanisms in switches:
+        with Engine(model, switches=mechanisms, profile=profile, sizes=sizes_for(model, prompts, params)) as engine:
+            times.append(engine.generate(prompts, params).report().window_ns / 1e6)
+    return SweepRow(over, x, *times)
 
 
 def sizes_for(model: Model, prompts: Sequence[Prompt], params: SamplingParams, **changes: int) -> Sizes:

@@ -164,7 +164,6 @@ TESTED_ELSEWHERE = {
     "viz/compare_drawing.py": "tests/unit/viz/test_compare.py",
     "viz/sides.py": "tests/unit/viz/test_compare.py",
     "viz/drawing.py": "tests/unit/viz/test_figures.py",
-    "viz/style.py": "tests/unit/viz/test_figures.py",
 }
 
 

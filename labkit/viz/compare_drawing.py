@@ -81,7 +81,11 @@ def draw_differences(figure: go.Figure, result: Comparison) -> None:
             hovertemplate="step %{x}: %{customdata[0]}, then %{customdata[1]}: %{y:+,.1f} µs<extra></extra>",
             marker={
                 "color": [_SLOWER if value > 0 else _FASTER for value in differences],
-                "pattern": {"shape": ["/" if value > 0 else "" for value in differences], "fgopacity": 0.6},
+                "pattern": {
+                    "shape": ["/" if value > 0 else "" for value in differences],
+                    "fillmode": "overlay",
+                    "fgcolor": style.PAPER,
+                },
             },
         )
     )

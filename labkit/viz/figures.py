@@ -16,12 +16,27 @@ from labkit.errors import InvalidArgument
 from labkit.trace.events import LANES, Trace
 from labkit.viz import style
 from labkit.viz.bars import Selection, select
+from labkit.viz.batches import batch_view, kv_view
 from labkit.viz.blame import blame
+from labkit.viz.carried import carry_over_view
 from labkit.viz.compare import compare
 from labkit.viz.drawing import ROW, arrow_trace, bar_traces, label_trace, strip_traces
 from labkit.viz.frame import table_of
+from labkit.viz.memory import memory
+from labkit.viz.sweep import sweep
 
-__all__ = ["blame", "compare", "table", "table_of", "timeline"]
+__all__ = [
+    "batch_view",
+    "blame",
+    "carry_over_view",
+    "compare",
+    "kv_view",
+    "memory",
+    "sweep",
+    "table",
+    "table_of",
+    "timeline",
+]
 
 _MARGIN = {"l": 115, "r": 20, "t": 40, "b": 70}
 _PLOT_PX, _STRIP_PX, _LINE_PX = 450, 190, 23  # the lanes, the strip, a line of the notes

@@ -43,13 +43,13 @@ LOOKS: dict[str, Look] = {
     "settle": Look("#D3E9F6", section="CPU"),
     "CPU waits": Look("#9CBED6", hatch=".", outline="#003F63", height=0.36, lift=-0.2, section="CPU"),
     "H2D copy": Look(H2D, outline="#5C3F00"),
-    "kernel": Look(COMPUTE, PAPER),
+    "kernel": Look(COMPUTE),
     "graph": Look(GRAPH, PAPER),
     "D2H copy": Look(D2H),
     "compute is idle": Look(IDLE, hatch="x", height=0.5),
 }
-OTHER_PHASE = Look("#5A7D91", PAPER, section="CPU")
-OTHER_OPERATION = Look("#7F7F7F", PAPER)
+OTHER_PHASE = Look("#4F7183", PAPER, section="CPU")
+OTHER_OPERATION = Look("#737373", PAPER)
 
 
 def template() -> go.layout.Template:
