@@ -33,11 +33,17 @@ class Real:
     def __init__(self) -> None:
         self._cycles = cycles_per_unit()
         self._bandwidth = bytes_per_unit()
-        torch.cuda.synchronize()
         self._anchor = torch.cuda.Event(enable_timing=True)
-        self._anchor.record()
-        self._anchor.synchronize()
-        self._zero = time.perf_counter()
+        self._zero: float | None = None
+
+    def _begin(self) -> float:
+        """Time 0: the first enqueued work or the first look at the clock. Making streams and memory takes ms before."""
+        if self._zero is None:
+            torch.cuda.synchronize()
+            self._anchor.record()
+            self._anchor.synchronize()
+            self._zero = time.perf_counter()
+        return self._zero
 
     def __getattr__(self, name: str) -> Any:
         return getattr(torch.cuda, name)
@@ -136,6 +142,7 @@ class Real:
             if torch.cuda.is_current_stream_capturing():
                 enqueue()
                 return Work(lambda: (float("nan"), float("nan")))
+            self._begin()
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             start.record()
             enqueue()
@@ -149,7 +156,8 @@ class Real:
 
     @property
     def now(self) -> float:
-        return (time.perf_counter() - self._zero) * 1e6 / UNIT_US
+        zero = self._begin()
+        return (time.perf_counter() - zero) * 1e6 / UNIT_US
 
     def host_until(self, units: float) -> None:
         while self.now < units:
