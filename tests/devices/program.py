@@ -207,7 +207,7 @@ _MESSAGES = {
 }
 
 
-def raises(kind: type[BaseException], call: Callable[[], Any]) -> BaseException:
+def raises(kind: type[BaseException] | tuple[type[BaseException], ...], call: Callable[[], Any]) -> BaseException:
     """The exception that a call raises."""
     with pytest.raises(kind) as caught:
         call()

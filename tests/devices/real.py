@@ -208,6 +208,7 @@ def warm_up() -> None:
         pinned.copy_(x, non_blocking=True)
         x.copy_(pageable)
         y.add_(x[0])
+        x.normal_()
     torch.cuda._sleep(1000)
     square = torch.randn(4096, 4096, device="cuda")
     for _ in range(30):
