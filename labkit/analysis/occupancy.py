@@ -126,7 +126,7 @@ def report(trace: Trace) -> Report:
     """The numbers of a run; all zero for an empty trace."""
     compute = list(trace.lane("compute"))
     merged = union((span.start_ns, span.end_ns) for span in compute)
-    busy_ns, stream_ns = _busy(compute, merged), total(merged)
+    busy_ns, stream_ns = sum(busy_in(compute, merged)), total(merged)
     copies = [span for span in trace.spans if span.kind == "copy"]
     return Report(
         window_ns=trace.duration_ns,
@@ -141,8 +141,8 @@ def report(trace: Trace) -> Report:
     )
 
 
-def _busy(compute: list[Span], merged: list[tuple[int, int]]) -> int:
-    """Summed ``busy_ns``, in each stretch of the lane's union at most its length: overlapping streams count once."""
+def busy_in(compute: list[Span], merged: list[tuple[int, int]]) -> list[int]:
+    """``busy_ns`` summed per stretch of the lane's union, at most its length: overlapping streams count once."""
     busy = [0] * len(merged)
     place = 0
     for span in sorted(compute, key=lambda span: span.start_ns):
@@ -150,7 +150,7 @@ def _busy(compute: list[Span], merged: list[tuple[int, int]]) -> int:
             place += 1
         if place < len(merged) and span.duration_ns > 0:
             busy[place] += min(span.busy_ns, span.duration_ns)
-    return sum(min(ns, end - start) for ns, (start, end) in zip(busy, merged, strict=True))
+    return [min(ns, end - start) for ns, (start, end) in zip(busy, merged, strict=True)]
 
 
 def _phases(trace: Trace) -> dict[str, PhaseTime]:

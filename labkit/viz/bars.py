@@ -12,7 +12,7 @@ from labkit.analysis.idle import Gap, Waits, idle_gaps
 from labkit.errors import InvalidArgument
 from labkit.trace.events import DEVICE_KINDS, HOST_WAIT_KINDS, Span, Trace
 
-WAIT, IDLE = "CPU waits", "compute is idle"
+WAIT, IDLE, LAUNCH = "CPU waits", "compute is idle", "launch"
 _STEADY = (8, 6, 4, 3, 2, 1)  # steps shown in the middle of a run that has too many bars
 
 
@@ -77,11 +77,16 @@ Piece = tuple[int, int, Span | Gap, str]  # start, end, what, kind of the bar
 
 
 def _pieces(trace: Trace) -> list[Piece]:
-    """Everything that has a bar, by start. A blocking copy has two: on its lane, and the host's wait for it."""
+    """Everything that has a bar, by start. A blocking copy has two: on its lane, and the host's wait for it, which
+    stands for its launch too."""
     pieces: list[Piece] = [(gap.start_ns, gap.end_ns, gap, IDLE) for gap in idle_gaps(trace)]
+    blocking = {span.id for span in trace.spans if span.blocking}
+    waited_in = {edge.before for edge in trace.edges if edge.kind == "issue" and edge.after in blocking}
     for span in trace.spans:
         if span.kind == "phase":
             pieces.append((span.start_ns, span.end_ns, span, span.name))
+        elif span.kind == "launch" and span.id not in waited_in:
+            pieces.append((span.start_ns, span.end_ns, span, LAUNCH))
         elif span.kind in DEVICE_KINDS:
             pieces.append((span.start_ns, span.end_ns, span, _operation_kind(span)))
         if span.kind in HOST_WAIT_KINDS or span.blocking:

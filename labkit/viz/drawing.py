@@ -12,7 +12,7 @@ from labkit.analysis.occupancy import occupancy
 from labkit.analysis.units import bytes_text, time_text
 from labkit.trace.events import DEVICE_KINDS, LANES, Span, Trace
 from labkit.viz import style
-from labkit.viz.bars import IDLE, WAIT, Bar, Selection
+from labkit.viz.bars import IDLE, LAUNCH, WAIT, Bar, Selection
 
 ROW = {lane: len(LANES) - 1 - place for place, lane in enumerate(LANES)}  # y of a lane; the CPU is on top
 BINS = 400
@@ -66,7 +66,7 @@ def _pattern(look: style.Look, shapes: list[str]) -> dict[str, object]:
     if look.hatch:
         return {"shape": look.hatch, "fillmode": "replace", "bgcolor": style.PAPER, "size": 8, "solidity": 0.2}
     shape = shapes if any(shapes) else ""
-    return {"shape": shape, "fillmode": "overlay", "fgcolor": look.text, "fgopacity": 0.45, "size": 9, "solidity": 0.2}
+    return {"shape": shape, "fillmode": "overlay", "fgcolor": look.text, "fgopacity": 0.35, "size": 9, "solidity": 0.2}
 
 
 def _slot_key(slot: str, hatch: str) -> go.Bar:
@@ -96,7 +96,7 @@ def _why(bar: Bar) -> str:
     if bar.kind == IDLE:
         return f"\n{bar.detail}"
     if bar.lane == "CPU" and bar.kind != WAIT:
-        return ""
+        return ""  # the host's own work
     return f"\nwaited for {bar.detail or 'nothing but its own stream'}"
 
 
@@ -117,7 +117,7 @@ def label_trace(selection: Selection, zero_ns: int) -> go.Scatter:
 
 
 def _is_phase(bar: Bar) -> bool:
-    return bar.lane == "CPU" and bar.kind != WAIT
+    return bar.lane == "CPU" and bar.kind not in (WAIT, LAUNCH)
 
 
 def _label_colour(bar: Bar) -> str:
@@ -138,6 +138,9 @@ def _names(bar: Bar) -> Iterator[str]:
         yield "idle"
     elif _is_phase(bar):
         yield bar.name
+    elif bar.kind == LAUNCH:
+        yield bar.name
+        yield "launch"
     elif bar.kind == WAIT:
         yield "CPU waits"
         yield "waits"

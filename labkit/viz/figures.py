@@ -6,11 +6,13 @@ as the steps in its middle, with an occupancy strip over the whole run that says
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 
 from labkit.analysis.occupancy import GPU_ACTIVE, Report, report
+from labkit.analysis.races import RaceReport
 from labkit.analysis.units import share_text, time_text
 from labkit.errors import InvalidArgument
 from labkit.trace.events import LANES, Trace
@@ -21,8 +23,10 @@ from labkit.viz.blame import blame
 from labkit.viz.carried import carry_over_view
 from labkit.viz.compare import compare
 from labkit.viz.drawing import ROW, arrow_trace, bar_traces, label_trace, strip_traces
-from labkit.viz.frame import table_of
+from labkit.viz.frame import domains, frame, table_of, trace_of
 from labkit.viz.memory import memory
+from labkit.viz.race_marks import race_notes, race_trace
+from labkit.viz.strips import Counter, counter_axis, counter_name, counter_trace, counters
 from labkit.viz.sweep import sweep
 
 __all__ = [
@@ -38,26 +42,31 @@ __all__ = [
     "timeline",
 ]
 
-_MARGIN = {"l": 115, "r": 20, "t": 40, "b": 70}
-_PLOT_PX, _STRIP_PX, _LINE_PX = 450, 190, 23  # the lanes, the strip, a line of the notes
+_LANES_PX, _COUNTER_PX, _STRIP_PX = 430, 66, 110
+_BETWEEN_PX, _AXIS_PX = 12, 80  # between the counters; below the axis, where the strip follows
 
 _EMPTY = "The trace is empty: nothing was recorded."
 
 
 def timeline(
-    trace: Trace,
+    source: Any,
     *,
     steps: int | tuple[int, int] | None = None,
     window: tuple[int, int] | None = None,
     arrows_for: int | None = None,
+    races: RaceReport | None = None,
+    beneath: bool = True,
     max_bars: int = 4000,
 ) -> go.Figure:
     """Draw the lanes CPU, H2D, compute and D2H over time in microseconds since the start of the trace.
 
     Args:
+        source: a Trace, or a Run with one; a run's counters have its tokens/s too.
         steps: a step, or the first and the last step to show; default the whole run.
         window: ``(start_ns, end_ns)`` on the trace's clock, instead of steps.
         arrows_for: a step whose dependencies are drawn as arrows.
+        races: what ``labkit.analysis.races.check(trace)`` found: marked on both accesses of each race.
+        beneath: draw counters beneath the lanes.
         max_bars: above this many, the steps in the middle are shown, with a strip of the whole run.
 
     Returns:
@@ -66,23 +75,35 @@ def timeline(
     Raises:
         InvalidArgument: a step that the trace does not have, a window outside it, both, or ``max_bars`` below 1.
     """
+    trace = trace_of(source)
     selection = select(trace, steps, window, max_bars)
     if arrows_for is not None and all(span.step != arrows_for for span in trace.spans):
         raise InvalidArgument("arrows_for", arrows_for, f"one of the trace's {trace.steps} steps")
-    figure = go.Figure(layout=_layout(trace, selection, arrows_for))
+    lines = _counters(source, trace, selection) if beneath else []
+    figure = go.Figure(layout=_layout(trace, selection, arrows_for, races, lines))
     if not trace.spans:
         return figure.add_annotation(text=_EMPTY, showarrow=False, x=0.5, xref="paper", y=0.5, yref="paper")
     figure.add_traces(bar_traces(selection.bars, trace.start_ns))
     figure.add_trace(label_trace(selection, trace.start_ns))
     if arrows_for is not None:
         figure.add_trace(arrow_trace(trace, arrows_for))
+    if races is not None and races.races:
+        figure.add_trace(race_trace(trace, races, selection.end_ns - selection.start_ns))
+    for place, line in enumerate(lines):
+        figure.add_trace(counter_trace(line, f"y{place + 3}"))
+        figure.add_annotation(counter_name(line, f"y{place + 3}"))
     if selection.reduced:
         figure.add_traces(strip_traces(trace, selection))
     return figure
 
 
+def _counters(source: Any, trace: Trace, selection: Selection) -> list[Counter]:
+    steps = () if isinstance(source, Trace) else getattr(source, "steps", ())
+    return counters(trace, selection.start_ns, selection.end_ns, steps)
+
+
 def table(
-    trace: Trace,
+    source: Any,
     *,
     steps: int | tuple[int, int] | None = None,
     window: tuple[int, int] | None = None,
@@ -93,6 +114,7 @@ def table(
     Raises:
         InvalidArgument: as ``timeline``.
     """
+    trace = trace_of(source)
     zero_ns = trace.start_ns
     return [
         {
@@ -119,7 +141,9 @@ def summary(numbers: Report) -> str:
     return f"GPU active {share_text(numbers.gpu_active)} of {time_text(numbers.window_ns)}{steps}."
 
 
-def _notes(trace: Trace, numbers: Report, selection: Selection, arrows_for: int | None) -> list[str]:
+def _notes(
+    trace: Trace, numbers: Report, selection: Selection, arrows_for: int | None, races: RaceReport | None
+) -> list[str]:
     """The definition beside the number, where the trace comes from, why the lane idles, and what is not shown."""
     source, device = (str(trace.meta.get(key, "")) for key in ("source", "device"))
     origin = device if source in device else f"{source}, {device}" if device else source
@@ -137,25 +161,30 @@ def _notes(trace: Trace, numbers: Report, selection: Selection, arrows_for: int 
         notes.append(f"Drawn: {shown} ({drawn}). The strip below is the whole run, aggregated.")
     elif first >= 0:
         notes.append(f"Drawn: {shown} of {numbers.steps} steps; the numbers are of the whole run.")
-    return notes
+    return notes if races is None else notes + race_notes(races)
 
 
-def _layout(trace: Trace, selection: Selection, arrows_for: int | None) -> go.Layout:
+def _layout(
+    trace: Trace,
+    selection: Selection,
+    arrows_for: int | None,
+    races: RaceReport | None,
+    lines: Sequence[Counter],
+) -> go.Layout:
     numbers = report(trace)
-    sentence, notes = summary(numbers), _notes(trace, numbers, selection, arrows_for)
-    header = _MARGIN["t"] + style.TITLE + _LINE_PX * len(notes)
-    inner = _PLOT_PX + (_STRIP_PX if selection.reduced else 0)
+    blocks = [_LANES_PX, *[_COUNTER_PX] * len(lines), *[_STRIP_PX] * selection.reduced]
+    gaps = [*[_BETWEEN_PX] * len(lines), *[_AXIS_PX] * selection.reduced]
+    inner, placed = domains(blocks, gaps)
     low, high = ((ns - trace.start_ns) / 1000 for ns in (selection.start_ns, selection.end_ns))
-    layout = go.Layout(
-        template=style.template(),
-        meta={"summary": sentence, "notes": notes},
-        title={"text": sentence, "subtitle": {"text": "<br>".join(notes), "font": {"size": style.NOTE}}},
-        barmode="overlay",
-        uirevision="labkit",  # a zoom survives when the figure's data is replaced
-        height=header + inner + _MARGIN["b"],
-        margin=_MARGIN | {"t": header},
-        xaxis={"title": {"text": "time (µs)"}, "range": [low, high], "tickformat": ",", "exponentformat": "none"},
+    time = {"title": {"text": "time (µs)"}, "range": [low, high], "tickformat": ",", "exponentformat": "none"}
+    below = f"y{len(lines) + 2}" if lines else "y"  # the axis that the time axis lies below
+    layout = frame(
+        summary(numbers),
+        _notes(trace, numbers, selection, arrows_for, races),
+        inner,
+        xaxis=time | {"anchor": below},
         yaxis={
+            "domain": placed[0],
             "tickvals": [ROW[lane] for lane in LANES],
             "ticktext": [f"<b>{lane}</b>" for lane in LANES],
             "tickfont": {"size": style.LANE},
@@ -164,18 +193,19 @@ def _layout(trace: Trace, selection: Selection, arrows_for: int | None) -> go.La
             "showgrid": False,
         },
     )
+    for place, line in enumerate(lines):
+        layout[f"yaxis{place + 3}"] = counter_axis(line, placed[place + 1])
     if selection.reduced:
-        layout.update(_strip_axes(_STRIP_PX / inner, (trace.end_ns - trace.start_ns) / 1000))
+        layout.update(_strip_axes(placed[-1], (trace.end_ns - trace.start_ns) / 1000))
     return layout
 
 
-def _strip_axes(share: float, length_us: float) -> dict[str, Any]:
-    """A second pair of axes in the lower ``share`` of the height, less a gap for the axis of the lanes."""
+def _strip_axes(domain: list[float], length_us: float) -> dict[str, Any]:
+    """A second pair of axes, of the whole run, below everything else."""
     rows = LANES[1:]
     return {
-        "yaxis": {"domain": [share, 1]},
         "yaxis2": {
-            "domain": [0, share - 80 / (_PLOT_PX + _STRIP_PX)],
+            "domain": domain,
             "anchor": "x2",
             "tickvals": [ROW[lane] for lane in rows],
             "ticktext": list(rows),

@@ -14,7 +14,7 @@ from labkit.viz import style
 
 MARGIN = {"l": 115, "r": 20, "t": 30, "b": 70}
 _TITLE_PX, _NOTE_PX = 28, 23  # a line of each
-_TITLE_CHARACTER_PX, _NOTE_CHARACTER_PX, _WIDTH_PX = 9.7, 7.65, 890  # on average; a notebook cell is 900 px wide
+_TITLE_CHARACTER_PX, _NOTE_CHARACTER_PX, _WIDTH_PX = 9.7, 7.1, 890  # on average; a notebook cell is 900 px wide
 
 Table = list[dict[str, Any]]
 

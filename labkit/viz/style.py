@@ -41,6 +41,7 @@ LOOKS: dict[str, Look] = {
     "compute": Look("#74B4DA", section="CPU"),
     "download": Look("#A5D0EA", section="CPU"),
     "settle": Look("#D3E9F6", section="CPU"),
+    "launch": Look("#003F63", hatch="|", outline="#003F63", height=0.36, lift=-0.2, section="CPU"),
     "CPU waits": Look("#9CBED6", hatch=".", outline="#003F63", height=0.36, lift=-0.2, section="CPU"),
     "H2D copy": Look(H2D, outline="#5C3F00"),
     "kernel": Look(COMPUTE),

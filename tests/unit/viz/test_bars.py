@@ -5,7 +5,7 @@ import pytest
 from labkit.analysis.idle import idle_gaps
 from labkit.errors import InvalidArgument
 from labkit.trace.events import Span, Trace
-from labkit.viz.bars import IDLE, WAIT, select
+from labkit.viz.bars import IDLE, LAUNCH, WAIT, select
 from tests.unit.synthetic import async_trace, sync_trace
 
 
@@ -20,7 +20,16 @@ def test_a_synchronous_step_has_six_phases_three_operations_and_two_host_waits()
     trace = sync_trace(3)
     phases = dict.fromkeys(["plan", "fill", "upload", "compute", "download", "settle"], 3)
     operations = {"H2D copy": 3, "kernel": 3, "D2H copy": 3}
-    assert kinds(trace) == phases | operations | {WAIT: 6, IDLE: len(idle_gaps(trace))}
+    # A step launches three operations; the launches of its two blocking copies are the host's waits.
+    assert kinds(trace) == phases | operations | {WAIT: 6, LAUNCH: 3, IDLE: len(idle_gaps(trace))}
+
+
+def test_launches_are_on_the_cpu_lane_where_the_host_spent_their_time():
+    trace = async_trace(2)
+    launches = [bar for bar in select(trace, None, None, 4000).bars if bar.kind == LAUNCH]
+    assert [(bar.lane, bar.name, bar.start_ns) for bar in launches] == [
+        ("CPU", span.name, span.start_ns) for span in trace.of_kind("launch")
+    ]
 
 
 def test_a_blocking_copy_is_waited_for_from_its_issue_to_its_end():

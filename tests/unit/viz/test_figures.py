@@ -7,13 +7,17 @@ import sys
 import plotly.graph_objects as go
 import pytest
 
-from labkit.analysis.occupancy import GPU_ACTIVE, report
+from labkit.analysis.intervals import total, union
+from labkit.analysis.occupancy import GPU_ACTIVE, occupancy, report
+from labkit.analysis.races import check
 from labkit.analysis.units import share_text
 from labkit.errors import InvalidArgument
 from labkit.trace.events import Span, Trace
 from labkit.viz import style, table, timeline
 from labkit.viz.bars import select
+from tests.unit.analysis.test_blame import random_trace
 from tests.unit.synthetic import async_trace, sync_trace
+from tests.unit.viz.runs import mixed_run
 
 
 def bars_of(figure: go.Figure) -> dict[str, go.Bar]:
@@ -52,7 +56,7 @@ def test_bars_are_drawn_the_fast_way():
     assert {trace.type for trace in figure.data} == {"bar", "scatter"}
     for kind, bars in bars_of(figure).items():
         assert (bars.orientation, bars.textposition) == ("h", "none")
-        assert bars.marker.line.width == (1 if kind in ("H2D copy", "CPU waits") else 0)
+        assert bars.marker.line.width == (1 if kind in ("H2D copy", "CPU waits", "launch") else 0)
 
 
 def test_time_starts_at_the_first_span():
@@ -174,6 +178,72 @@ def test_the_table_is_the_twin_of_the_figure():
         assert sorted(twin) == sorted(zip(bars.base, bars.x, strict=True))
     assert len(table(trace, max_bars=40)) <= 40
     assert json.loads(json.dumps(rows)) == rows
+
+
+def test_a_trace_of_fifty_thousand_spans_is_a_small_figure():
+    trace = async_trace(2600)
+    assert len(trace) > 50_000
+    figure = timeline(trace)
+    assert len(figure.to_json()) < 1_000_000
+    assert any("aggregated" in note for note in figure.layout.meta["notes"])
+
+
+def test_as_many_bars_as_are_drawn_at_most_are_a_small_figure():
+    trace = async_trace(300)
+    assert 3_500 < sum(len(bars.x) for bars in bars_of(timeline(trace)).values()) <= 4_000
+    assert len(timeline(trace).to_json()) < 1_000_000
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_strip_is_the_exact_integral_of_the_busy_time(seed):
+    trace = random_trace(seed)
+    figure = timeline(trace, max_bars=1)
+    strip = next(t for t in figure.data if t.type == "heatmap")
+    numbers = report(trace)
+    for lane, y in (("H2D", 2), ("compute", 1), ("D2H", 0)):
+        edges = occupancy(trace, lane, len(strip.x) - 1)
+        busy = total(union((span.start_ns, span.end_ns) for span in trace.lane(lane)))
+        assert abs(sum(edges.busy_ns) - busy) <= 1e-9 * max(1, busy)
+        drawn = strip.z[list(strip.y).index(y)]
+        assert list(drawn) == [round(share, 4) for share in edges.share]
+        assert list(strip.x) == [(ns - trace.start_ns) / 1000 for ns in edges.edges_ns]
+    assert numbers.stream_ns == sum(occupancy(trace, "compute", 400).busy_ns)
+
+
+def test_counters_lie_beneath_the_lanes_on_their_time_axis():
+    figure = timeline(async_trace())
+    lines = {t.yaxis: t for t in figure.data if t.type == "scatter" and t.line.shape == "hv"}
+    assert set(lines) == {"y3", "y4"}
+    assert all((line.xaxis or "x") == "x" for line in lines.values())
+    assert figure.layout.xaxis.anchor == "y4"
+    assert figure.layout.yaxis.domain[0] > figure.layout.yaxis3.domain[1] > figure.layout.yaxis4.domain[1]
+    names = [note.text for note in figure.layout.annotations]
+    assert names == [
+        "<b>steps in flight</b>",
+        f"<b>GPU active in view: {share_text(report(async_trace()).gpu_active)}</b>",
+    ]
+    assert not timeline(async_trace(), beneath=False).layout.annotations
+
+
+def test_a_run_brings_its_tokens_per_second():
+    run = mixed_run(5)
+    figure = timeline(run)
+    assert "<b>tokens/s</b>" in [note.text for note in figure.layout.annotations]
+    assert table(run) == table(run.trace)
+
+
+def test_races_are_marked_and_told():
+    run = mixed_run(3)
+    found = check(run.trace)
+    figure = timeline(run, races=found)
+    marks = next(t for t in figure.data if t.name == "race")
+    assert [text for text in marks.text if text] == [
+        f"<b>{n}</b>" for n in range(1, len(found.races) + 1) for _ in (0, 1)
+    ]
+    assert figure.layout.meta["notes"][-1].startswith(f"Race {len(found.races)}: {found.races[-1].kind}")
+    clean = timeline(mixed_run(5), races=check(mixed_run(5).trace))
+    assert clean.layout.meta["notes"][-1] == "No races."
+    assert not [t for t in clean.data if t.name == "race"]
 
 
 def test_an_empty_trace_is_a_figure_that_says_so():
