@@ -1,6 +1,6 @@
 """The table of the device semantics: every rule, and how its contract tests went, on each device that is here.
 
-    python benchmarks/semantics_on_gpu.py [--json FILE]
+    python benchmarks/semantics_on_gpu.py [--only cuda] [--json FILE]
 
 Runs ``pytest tests/devices/test_*.py``. A rule passed if all its tests passed; a skip gives its reason, and a reason
 that begins with DIVERGES says what a real GPU does otherwise (to be written into docs/semantics.md).
@@ -9,6 +9,7 @@ that begins with DIVERGES says what a real GPU does otherwise (to be written int
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import re
 import sys
@@ -55,20 +56,24 @@ def summary(outcomes: list[tuple[str, str, str]]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=("virtual", "cuda"), help="run the tests of one device")
     parser.add_argument("--json", type=Path, help="write every outcome here too")
     arguments = parser.parse_args()
+    options = ["-q", "--no-header", "--tb=line", "-p", "no:cacheprovider", "-W", "ignore"]
+    options += ["-k", arguments.only] if arguments.only else []
+    options += ["--timeout=60"] if importlib.util.find_spec("pytest_timeout") else []
     collector = Collector()
-    code = pytest.main(["-q", "--no-header", "-p", "no:cacheprovider", str(ROOT / "tests" / "devices")], [collector])
+    code = pytest.main([*options, str(ROOT / "tests" / "devices")], [collector])
     devices = sorted({device for _, device in collector.outcomes}, reverse=True)
+    if arguments.json:
+        data = {f"{rule} {device}": found for (rule, device), found in sorted(collector.outcomes.items())}
+        arguments.json.write_text(json.dumps(data, indent=1))
     for rule in RULES:
         cells = [f"{device}: {summary(collector.outcomes[rule, device])}" for device in devices]
         print(f"{rule:3}  " + "   ".join(cells))
     for device in devices:
         words = [summary(collector.outcomes[rule, device]).split(" ")[0] for rule in RULES]
         print(f"{device}: " + ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words)))
-    if arguments.json:
-        data = {f"{rule} {device}": found for (rule, device), found in sorted(collector.outcomes.items())}
-        arguments.json.write_text(json.dumps(data, indent=1))
     return int(code)
 
 

@@ -8,11 +8,13 @@ because the clock of the GPU changes.
 from __future__ import annotations
 
 import ctypes
+import importlib
+import inspect
 import multiprocessing
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -62,7 +64,10 @@ class Real:
             pytest.skip(f"DIVERGES: {question}: {seen}")
 
     def isolated(self, program: Callable[..., Any], **options: Any) -> Any:
-        return in_a_child(program, options)
+        result = in_a_child(program, options) if options else all_in_children(program.__module__)[program.__name__]
+        if isinstance(result, BaseException):
+            raise result
+        return result
 
     # -- streams -----------------------------------------------------------------------------------------------------
 
@@ -223,12 +228,32 @@ def cudart() -> ctypes.CDLL:
     return ctypes.CDLL(sorted(paths)[0])
 
 
+@cache
+def all_in_children(module: str) -> dict[str, Any]:
+    """The results of all programs of a module, from a process each, several at a time; an exception is a result too.
+
+    Starting CUDA takes seconds, and these programs do not look at times: all are run when the first is asked for.
+    """
+    functions = vars(importlib.import_module(module))
+    programs = {name: f for name, f in functions.items() if inspect.isfunction(f) and is_program(f)}
+    with ThreadPoolExecutor(6) as threads:
+        return dict(zip(programs, threads.map(lambda program: in_a_child(program, {}), programs.values()), strict=True))
+
+
+def is_program(function: Callable[..., Any]) -> bool:
+    """Programs take a device and nothing else."""
+    return list(inspect.signature(function).parameters) == ["dev"]
+
+
 def in_a_child(program: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Run a program in a fresh process: forked from a server that has imported torch and not touched CUDA."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["torch", "tests.devices.real"])
-    with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(_child, program, options).result(timeout=60)
+    try:
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            return pool.submit(_child, program, options).result(timeout=60)
+    except Exception as error:
+        return error
 
 
 def _child(program: Callable[..., Any], options: dict[str, Any]) -> Any:

@@ -212,7 +212,7 @@ def test_rule_59_capture_modes_and_other_threads(dev: Any, program: Callable[[An
 
 
 @pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
-def test_rule_59_cuda_malloc_in_the_capturing_thread(dev: Any, mode: str) -> None:
+def test_rule_59_a_plain_malloc_in_the_capturing_thread(dev: Any, mode: str) -> None:
     dev.not_on_a_real_gpu("torch allocates in relaxed mode; CUDA's own cudaMalloc is in benchmarks/open_points.py, (f)")
     g = dev.CUDAGraph()
     with dev.stream(dev.Stream()):
