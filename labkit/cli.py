@@ -224,11 +224,12 @@ def _where(arguments: argparse.Namespace) -> str:
 
 
 def _prompts(arguments: argparse.Namespace, model: Model) -> list[Any]:
-    if arguments.prompts and arguments.requests:
+    if arguments.prompts and arguments.requests is not None:
         raise InvalidArgument("--requests", arguments.requests, "give --prompts or --requests, not both")
     if arguments.prompts:
         return list(experiments.read_prompts(arguments.prompts))
-    return list(experiments.synthetic_prompts(model, arguments.requests or 8, arguments.prompt_tokens))
+    requests = 8 if arguments.requests is None else arguments.requests
+    return list(experiments.synthetic_prompts(model, requests, arguments.prompt_tokens))
 
 
 def _sampling(arguments: argparse.Namespace, settings: Settings) -> SamplingParams:

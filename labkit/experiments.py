@@ -77,7 +77,9 @@ def run_ladder(
 
     Rung 0 is run first in any case, since it is the oracle; it is reported only if asked for.
     """
-    numbers = [_number(rung) for rung in rungs]
+    numbers = list(dict.fromkeys(_number(rung) for rung in rungs))
+    if not numbers:
+        raise InvalidArgument("rungs", numbers, f"at least one rung: {', '.join(RUNG_NAMES)}")
     sizes = sizes or sizes_for(model, prompts, params)
     order = [0, *(number for number in numbers if number != 0)]
     reference: list[list[int]] | None = None
@@ -262,6 +264,8 @@ def read_prompts(path: str | Path) -> list[str]:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise InvalidArgument("prompts", str(path), f"a readable text file: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidArgument("prompts", str(path), f"a UTF-8 text file: {error}") from error
     prompts = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     if not prompts:
         raise InvalidArgument("prompts", str(path), "at least one line with a prompt")

@@ -33,7 +33,8 @@ class Sizes:
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise InvalidArgument(name, value, "a size is an integer of at least 1")
         rows = self.graph_rows
-        if rows and (sorted({*rows}) != [*rows] or rows[0] < 1 or rows[-1] != self.max_rows):
+        whole = isinstance(rows, tuple) and all(type(count) is int for count in rows)
+        if not whole or (rows and (sorted({*rows}) != [*rows] or rows[0] < 1 or rows[-1] != self.max_rows)):
             raise InvalidArgument("graph_rows", rows, f"ascending row counts, the last max_rows ({self.max_rows}); or ()")
 
     @property

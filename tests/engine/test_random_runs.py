@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from labkit.device.costs import Adversary, load_profile
@@ -48,7 +48,14 @@ def capacities(draw: st.DrawFn) -> Sizes:
     )
 
 
-@settings(max_examples=15, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=15,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],  # shrinking a failure takes minutes; for that, run it alone without this line
+    suppress_health_check=list(HealthCheck),
+)
 @given(st.lists(asks, min_size=1, max_size=9), capacities(), st.integers(0, 2**32), st.sampled_from([(), RARE_ENDS]))
 def test_all_loops_agree(requests: list[Ask], sizes: Sizes, costs: int, ends: tuple[int, ...]) -> None:
     """``play`` checks blocks, events and the idle state on the way; ``costs`` bends every duration."""

@@ -80,8 +80,8 @@ def test_a_new_key_runs_eagerly_once_and_is_then_captured():
     core, _ = core_of(cuda_graphs=True)
     core.submit([5, 6], SamplingParams(max_new_tokens=5, temperature=1.0, logprobs=True))
     calls_of_step(core)
-    assert calls_of_step(core) == ["forward", "sample", "capture graph[A,1]", "forward", "sample"]
-    assert calls_of_step(core) == ["replay graph[A,1]"]
+    assert calls_of_step(core) == ["forward", "sample", "capture graph[A,1,random,logprobs]", "forward", "sample"]
+    assert calls_of_step(core) == ["replay graph[A,1,random,logprobs]"]
     assert core.launcher.graphs.keys() >= {GraphKey(0, 1, 32, True, True)}
 
 

@@ -23,14 +23,20 @@ class Row:
 
 
 class PagedDriver:
-    """A model, a pool filled with NaN, and blocks handed out in shuffled order."""
+    """A model, a pool filled with NaN (or with ``fill``), and blocks handed out in shuffled order."""
 
     def __init__(
-        self, model: Model, block_size: int, num_blocks: int = 64, columns: int = 16, device: str = "cpu"
+        self,
+        model: Model,
+        block_size: int,
+        num_blocks: int = 64,
+        columns: int = 16,
+        device: str = "cpu",
+        fill: float = float("nan"),
     ) -> None:
         self.model, self.block_size, self.columns, self.device = model, block_size, columns, device
         self.trash = num_blocks
-        self.kv = allocate(model.kv_specs(), num_blocks, block_size, device, fill=float("nan"))
+        self.kv = allocate(model.kv_specs(), num_blocks, block_size, device, fill=fill)
         self.free = random.Random(7).sample(range(num_blocks), num_blocks)
 
     def batch(self, decode: list[Row], prefill: list[tuple[Row, int]], context: int | None = None) -> BatchInputs:
