@@ -59,7 +59,9 @@ class Engine:
     ) -> None:
         self.switches = switches if isinstance(switches, Switches) else ladder(switches)
         inner = open_device(device, profile, timing=trace)
-        self.device: Any = TracedDevice(inner) if trace else inner
+        self.device: Any = inner
+        if trace:
+            self.device = TracedDevice(inner)
         self.model, self._traced = model, trace
         self._log = StepLog()
         self.sizes = sizes or default_sizes(model)
