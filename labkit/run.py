@@ -59,6 +59,15 @@ class Run:
     def _on(self) -> str:
         return ", ".join(self.switches.on) or "none"
 
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        """In a notebook a run is its timeline and numbers; without plotly or a trace, its texts and numbers."""
+        plain = {"text/html": self._repr_html_(), "text/plain": repr(self)}
+        try:
+            from labkit.viz.notebook import mimebundle
+        except ImportError:
+            return plain
+        return plain if self.trace is None else mimebundle(self)
+
     def _repr_html_(self) -> str:
         from html import escape
 
@@ -67,4 +76,5 @@ class Run:
             for i, (text, t, reason) in enumerate(zip(self.texts, self.tokens, self.finish_reasons, strict=True))
         )
         head = "<tr><th>#</th><th style='text-align:left'>text</th><th>tokens</th><th>ended by</th></tr>"
-        return f"<p><b>Run</b> with {escape(self._on())}</p><table>{head}{rows}</table>"
+        numbers = "" if self.trace is None else self.report()._repr_html_()
+        return f"<p><b>Run</b> with {escape(self._on())}</p><table>{head}{rows}</table>{numbers}"

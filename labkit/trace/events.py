@@ -161,6 +161,17 @@ class Trace:
 
         save_chrome(self, path)
 
+    def __repr__(self) -> str:
+        return f"Trace({self.steps} steps, {len(self)} spans, {self.duration_ns / 1e6:.3f} ms)"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        """In a notebook a trace is its timeline; without plotly, a line of text."""
+        try:
+            from labkit.viz.notebook import mimebundle
+        except ImportError:
+            return {"text/html": self._repr_html_(), "text/plain": repr(self)}
+        return mimebundle(self)
+
     def _repr_html_(self) -> str:
         active = sum(s.duration_ns for s in self.spans if s.lane == "compute") / max(1, self.duration_ns)
         return (

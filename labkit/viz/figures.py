@@ -80,7 +80,9 @@ def timeline(
     if arrows_for is not None and all(span.step != arrows_for for span in trace.spans):
         raise InvalidArgument("arrows_for", arrows_for, f"one of the trace's {trace.steps} steps")
     lines = _counters(source, trace, selection) if beneath else []
-    figure = go.Figure(layout=_layout(trace, selection, arrows_for, races, lines))
+    notes = [*_notes(trace, report(trace), selection, arrows_for), *_run_note(source)]
+    notes += race_notes(races) if races is not None else []
+    figure = go.Figure(layout=_layout(trace, selection, notes, lines))
     if not trace.spans:
         return figure.add_annotation(text=_EMPTY, showarrow=False, x=0.5, xref="paper", y=0.5, yref="paper")
     figure.add_traces(bar_traces(selection.bars, trace.start_ns))
@@ -141,9 +143,15 @@ def summary(numbers: Report) -> str:
     return f"GPU active {share_text(numbers.gpu_active)} of {time_text(numbers.window_ns)}{steps}."
 
 
-def _notes(
-    trace: Trace, numbers: Report, selection: Selection, arrows_for: int | None, races: RaceReport | None
-) -> list[str]:
+def _run_note(source: Any) -> list[str]:
+    """What a run was asked for; nothing for a trace."""
+    if isinstance(source, Trace) or not hasattr(source, "tokens"):
+        return []
+    on = ", ".join(source.switches.on) or "none"
+    return [f"Run of {len(source.tokens)} requests, {sum(map(len, source.tokens))} tokens. Mechanisms: {on}."]
+
+
+def _notes(trace: Trace, numbers: Report, selection: Selection, arrows_for: int | None) -> list[str]:
     """The definition beside the number, where the trace comes from, why the lane idles, and what is not shown."""
     source, device = (str(trace.meta.get(key, "")) for key in ("source", "device"))
     origin = device if source in device else f"{source}, {device}" if device else source
@@ -161,17 +169,10 @@ def _notes(
         notes.append(f"Drawn: {shown} ({drawn}). The strip below is the whole run, aggregated.")
     elif first >= 0:
         notes.append(f"Drawn: {shown} of {numbers.steps} steps; the numbers are of the whole run.")
-    return notes if races is None else notes + race_notes(races)
+    return notes
 
 
-def _layout(
-    trace: Trace,
-    selection: Selection,
-    arrows_for: int | None,
-    races: RaceReport | None,
-    lines: Sequence[Counter],
-) -> go.Layout:
-    numbers = report(trace)
+def _layout(trace: Trace, selection: Selection, notes: list[str], lines: Sequence[Counter]) -> go.Layout:
     blocks = [_LANES_PX, *[_COUNTER_PX] * len(lines), *[_STRIP_PX] * selection.reduced]
     gaps = [*[_BETWEEN_PX] * len(lines), *[_AXIS_PX] * selection.reduced]
     inner, placed = domains(blocks, gaps)
@@ -179,8 +180,8 @@ def _layout(
     time = {"title": {"text": "time (µs)"}, "range": [low, high], "tickformat": ",", "exponentformat": "none"}
     below = f"y{len(lines) + 2}" if lines else "y"  # the axis that the time axis lies below
     layout = frame(
-        summary(numbers),
-        _notes(trace, numbers, selection, arrows_for, races),
+        summary(report(trace)),
+        notes,
         inner,
         xaxis=time | {"anchor": below},
         yaxis={

@@ -1,4 +1,4 @@
-"""A trace as one page that works offline: the figure, its numbers, and the table that says the same."""
+"""A figure as one page that works offline: the picture, its numbers, and the table that says the same."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import plotly.graph_objects as go
 from plotly.io import to_html
 
 from labkit.analysis.occupancy import report
-from labkit.trace.events import Trace
+from labkit.errors import InvalidArgument
 from labkit.viz import style
-from labkit.viz.figures import table, timeline
+from labkit.viz.figures import table, table_of, timeline
+from labkit.viz.frame import Table, trace_of
 
 # Plotly 7 offers to upload the chart ("Share chart"): no page of ours sends anything anywhere.
 CONFIG: dict[str, Any] = {
@@ -43,7 +44,7 @@ summary {{ cursor: pointer; font-size: 1.2rem; font-weight: bold; }}
 
 
 def save_html(
-    trace: Trace,
+    shown: Any,
     path: str | Path,
     title: str = "labkit timeline",
     *,
@@ -51,16 +52,29 @@ def save_html(
     arrows_for: int | None = None,
     max_bars: int = 4000,
 ) -> None:
-    """Write one self-contained page: timeline, numbers, and the timeline's bars as a table (times in µs).
+    """Write one self-contained page: a figure, what it says in words, and the table that says the same.
 
-    The page opens from the file, asks no host for anything, and is the same for the same trace.
+    The page opens from the file, asks no host for anything, and is the same for the same figure.
+
+    Args:
+        shown: a figure of ``labkit.viz``; or a Trace or Run, for its timeline, numbers and bars (times in µs).
+        steps, arrows_for, max_bars: of the timeline.
 
     Raises:
-        InvalidArgument: as ``labkit.viz.timeline``.
+        InvalidArgument: as ``labkit.viz.timeline``, or a figure that labkit has not made.
         OSError: the file cannot be written.
     """
-    figure = timeline(trace, steps=steps, arrows_for=arrows_for, max_bars=max_bars)
-    rows = table(trace, steps=steps, max_bars=max_bars)
+    if isinstance(shown, go.Figure):
+        if not isinstance(shown.layout.meta, dict) or "table" not in shown.layout.meta:
+            raise InvalidArgument("shown", type(shown).__name__, "a figure with a table; for a timeline, its trace")
+        _write(path, title, shown, "", table_of(shown), "The figure as a table")
+        return
+    figure = timeline(shown, steps=steps, arrows_for=arrows_for, max_bars=max_bars)
+    numbers = f"<h2>Numbers</h2>\n{report(trace_of(shown))._repr_html_()}\n"
+    _write(path, title, figure, numbers, table(shown, steps=steps, max_bars=max_bars), "The bars as a table")
+
+
+def _write(path: str | Path, title: str, figure: go.Figure, numbers: str, rows: Table, caption: str) -> None:
     meta = figure.layout.meta
     notes = "".join(f'<p class="note">{escape(note)}</p>\n' for note in meta["notes"])
     Path(path).write_text(
@@ -69,9 +83,8 @@ def save_html(
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
         f'<h1>{escape(title)}</h1>\n<p class="summary">{escape(meta["summary"])}</p>\n{notes}'
-        f'<div role="img" aria-label="{escape(meta["summary"])}">{_drawing(figure)}</div>\n'
-        f"<h2>Numbers</h2>\n{report(trace)._repr_html_()}\n"
-        f"<details>\n<summary>The bars as a table ({len(rows):,} rows)</summary>\n{_table(rows)}\n</details>\n"
+        f'<div role="img" aria-label="{escape(meta["summary"])}">{_drawing(figure)}</div>\n{numbers}'
+        f"<details>\n<summary>{caption} ({len(rows):,} rows)</summary>\n{_table(rows)}\n</details>\n"
         f"</main>\n</body>\n</html>\n",
         encoding="utf-8",
     )
@@ -88,16 +101,22 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> str:
     rows = list(rows)
     if not rows:
         return "<p>No bars.</p>"
-    head = "".join(f'<th scope="col">{escape(name.replace("_us", " (µs)").replace("_", " "))}</th>' for name in rows[0])
+    head = "".join(f'<th scope="col">{escape(_heading(name))}</th>' for name in rows[0])
     body = "\n".join(f"<tr>{''.join(_cell(value) for value in row.values())}</tr>" for row in rows)
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>'
 
 
+def _heading(name: str) -> str:
+    for ending, unit in (("_us", " (µs)"), ("_ms", " (ms)"), ("_percent", " (%)")):
+        name = name.removesuffix(ending) + unit if name.endswith(ending) else name
+    return name.replace("_", " ")
+
+
 def _cell(value: Any) -> str:
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return (
             f'<td class="number">{value:,.3f}</td>'
             if isinstance(value, float)
             else f'<td class="number">{value:,}</td>'
         )
-    return f"<td>{escape(str(value or ''))}</td>"
+    return f"<td>{escape('' if value is None else str(value))}</td>"

@@ -2,13 +2,15 @@
 
 import re
 
+import plotly.graph_objects as go
 import pytest
 
 from labkit.analysis.occupancy import report
 from labkit.errors import InvalidArgument
 from labkit.trace.events import Span, Trace
-from labkit.viz import save_html, table
+from labkit.viz import batch_view, compare, save_html, table, table_of, timeline
 from tests.unit.synthetic import async_trace
+from tests.unit.viz.runs import mixed_run
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +79,32 @@ def test_bad_steps_write_no_file(tmp_path):
     with pytest.raises(InvalidArgument):
         save_html(async_trace(), tmp_path / "bad.html", steps=99)
     assert not (tmp_path / "bad.html").exists()
+
+
+def test_any_figure_is_a_page_with_its_own_table(tmp_path):
+    figure = batch_view(mixed_run(5))
+    save_html(figure, tmp_path / "batch.html", title="Rows")
+    ours = without_plotly((tmp_path / "batch.html").read_text(encoding="utf-8"))
+    assert figure.layout.meta["summary"] in ours
+    assert ours[ours.index("<details>") :].count("<tr>") == len(table_of(figure)) + 1
+    assert "Numbers" not in ours
+
+
+def test_a_run_is_a_page_of_its_timeline(tmp_path):
+    save_html(mixed_run(5), tmp_path / "run.html")
+    ours = without_plotly((tmp_path / "run.html").read_text(encoding="utf-8"))
+    assert "Run of 6 requests" in ours
+    assert report(mixed_run(5).trace)._repr_html_() in ours
+
+
+def test_a_figure_without_a_table_is_refused(tmp_path):
+    for figure in (go.Figure(), timeline(async_trace())):
+        with pytest.raises(InvalidArgument, match="a figure with a table"):
+            save_html(figure, tmp_path / "bad.html")
+    assert not (tmp_path / "bad.html").exists()
+
+
+def test_units_are_in_the_headings_of_a_table(tmp_path):
+    save_html(compare(async_trace(), async_trace()), tmp_path / "two.html")
+    ours = without_plotly((tmp_path / "two.html").read_text(encoding="utf-8"))
+    assert '<th scope="col">difference (µs)</th>' in ours
