@@ -26,6 +26,7 @@ def compare(
     steps: tuple[int, int] | None = None,
     names: tuple[str, str] | None = None,
     prediction: Mapping[str, float] | None = None,
+    beneath: bool = True,
     max_bars: int = 2000,
 ) -> go.Figure:
     """Draw two runs above each other on one time scale, and below them what each step lost or gained.
@@ -37,6 +38,7 @@ def compare(
         steps: first and last step to draw; default the whole runs, or the steps in the middle of long ones.
         names: what the runs are called; default: their rungs.
         prediction: what was expected of b, drawn with what was measured: ``gpu_active`` in percent, ``total_ms``.
+        beneath: draw the difference per step and GPU active beneath the lanes.
         max_bars: above this many bars in one run, steps in the middle are drawn.
 
     Raises:
@@ -51,12 +53,13 @@ def compare(
     notes = _notes(first, second, result, told, steps, align_step)
     predicted_us = told.get("total_ms", 0.0) * 1000 if align_step is None else 0.0
     rows = _table(result, (first.name, second.name))
-    axes = drawing.axes(first, second, predicted_us)
-    figure = go.Figure(layout=frame(summary(result), notes, drawing.INNER_PX, rows, **axes))
+    inner, axes = drawing.axes(first, second, predicted_us, beneath)
+    figure = go.Figure(layout=frame(summary(result), notes, inner, rows, **axes))
     for place, side in (("y", first), ("y2", second)):
         drawing.draw_run(figure, side, place, legend_of=first if side is second else None)
-    drawing.draw_differences(figure, result)
-    drawing.draw_active(figure, (first, second), told)
+    if beneath:
+        drawing.draw_differences(figure, result)
+        drawing.draw_active(figure, (first, second), told)
     if predicted_us:
         drawing.draw_predicted_end(figure, predicted_us)
     return figure

@@ -19,8 +19,6 @@ _LANES_PX, _NUMBERS_PX, _AXIS_PX, _BETWEEN_PX = 300, 150, 105, 12
 _TOP, _HEADLINE = 4.1, 3.82  # y of the upper edge, and of the line of text above the lanes
 _FASTER, _SLOWER = style.CPU, style.IDLE
 
-INNER_PX, (_ABOVE, _BELOW, _NUMBERS) = domains([_LANES_PX, _LANES_PX, _NUMBERS_PX], [_BETWEEN_PX, _AXIS_PX])
-
 
 def draw_run(figure: go.Figure, side: Side, axis: str, legend_of: Side | None) -> None:
     """The lanes of one run, its name and where it finished; the legend has each kind once."""
@@ -134,14 +132,17 @@ def draw_active(figure: go.Figure, sides: tuple[Side, Side], told: dict[str, flo
         )
 
 
-def axes(first: Side, second: Side, up_to_us: float) -> dict[str, Any]:
-    """Time for both runs, up to ``up_to_us`` at least; their lanes; differences and shares side by side."""
+def axes(first: Side, second: Side, up_to_us: float, beneath: bool) -> tuple[int, dict[str, Any]]:
+    """The height of the plot in px, and its axes: time, up to ``up_to_us`` at least; lanes; numbers beneath them."""
     low = min(side.us(side.selection.start_ns) for side in (first, second))
     high = max(side.us(side.selection.end_ns) for side in (first, second))
     high = max(high, up_to_us) + (high - low) * 0.005  # the mark at the end stays inside
     time = {"range": [low, high], "anchor": "y2", "tickformat": ",", "exponentformat": "none"}
-    lanes = {"xaxis": time | {"title": {"text": "time (µs), the same for both"}}}
-    return lanes | {"yaxis": _lanes(_ABOVE), "yaxis2": _lanes(_BELOW)} | _number_axes(_NUMBERS)
+    blocks, gaps = [_LANES_PX, _LANES_PX, *[_NUMBERS_PX] * beneath], [_BETWEEN_PX, *[_AXIS_PX] * beneath]
+    inner, (above, below, *numbers) = domains(blocks, gaps)
+    placed = {"xaxis": time | {"title": {"text": "time (µs), the same for both"}}}
+    placed |= {"yaxis": _lanes(above), "yaxis2": _lanes(below)}
+    return inner, placed | (_number_axes(*numbers) if beneath else {})
 
 
 def _lanes(domain: list[float]) -> dict[str, Any]:

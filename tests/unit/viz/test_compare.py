@@ -144,6 +144,13 @@ def test_each_kind_is_once_in_the_legend():
     assert len(shown) == len(set(shown))
 
 
+def test_the_numbers_beneath_can_be_left_out():
+    figure = compare(A, B, beneath=False)
+    assert figure.layout.height < compare(A, B).layout.height - 200
+    assert {trace.yaxis or "y" for trace in figure.data} == {"y", "y2"}
+    assert table_of(figure) == table_of(compare(A, B))
+
+
 def test_an_empty_trace_is_no_error():
     figure = compare(Trace(()), B)
     assert "empty" in figure.layout.meta["summary"]
