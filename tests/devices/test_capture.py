@@ -120,8 +120,8 @@ def test_rule_50_joining_two_captures(dev: Any) -> None:
 def test_rule_50_the_default_stream_during_the_capture_of_a_blocking_stream(dev: Any) -> None:
     seen = dev.isolated(programs.legacy_stream_during_the_capture_of_a_blocking_stream)
     assert seen["call"] == ("RuntimeError", 906)
-    assert seen["end"] == ("RuntimeError", 901)
     assert seen["value"] == 0
+    dev.settle_on_hardware("such a call invalidates the capture", seen["end"] == ("RuntimeError", 901), seen["end"])
 
 
 def test_rule_50_the_default_stream_during_the_capture_of_a_torch_stream_runs_uncaptured(dev: Any) -> None:
@@ -151,12 +151,20 @@ def test_rule_51_an_event_recorded_again_outside_works_again(dev: Any) -> None:
     assert e.query()
 
 
+def first_replay_uploads_the_graph(dev: Any, graph: Any, stream: Any) -> None:
+    """On a real GPU that takes some ms, once."""
+    if dev.real:
+        dev.replay(graph, stream)
+        dev.synchronize()
+
+
 def test_rule_51_an_external_event_is_a_node_that_every_replay_records(dev: Any) -> None:
     s, g, e = dev.Stream(), dev.CUDAGraph(), dev.Event(external=True)
     with dev.graph(g, stream=s):
         dev.kernel(30)
         e.record()
         dev.kernel(50)
+    first_replay_uploads_the_graph(dev, g, s)
     for _ in range(2):
         begin = dev.now
         dev.replay(g, s)
@@ -172,6 +180,7 @@ def test_rule_51_an_external_wait_is_a_node_too(dev: Any) -> None:
         dev.kernel(10, fraction=0.3)
         e.wait()
         dev.kernel(10, fraction=0.3)
+    first_replay_uploads_the_graph(dev, g, s)
     begin = dev.now
     dev.kernel(30, t, fraction=0.3)
     e.record(t)
