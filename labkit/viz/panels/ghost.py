@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from labkit.analysis.units import time_text
 from labkit.trace.events import LANES, Trace
 from labkit.viz import style
-from labkit.viz.bars import WAIT, select
+from labkit.viz.bars import IDLE, LAUNCH, WAIT, select
 from labkit.viz.drawing import ROW
 from labkit.viz.figures import timeline
 
@@ -18,7 +18,7 @@ _TOP_PX = 80  # for the legend; the panel says above the figure what a title say
 
 def board_figure(trace: Trace, before: Trace | None = None) -> go.Figure:
     """The whole run from 0, on one time scale with the run before, and a mark where each of them finished."""
-    figure = timeline(trace)
+    figure = timeline(trace, beneath=False)
     ends = [trace.duration_ns / 1000]
     if before is not None:
         figure.add_trace(ghost_trace(before))
@@ -33,7 +33,7 @@ def board_figure(trace: Trace, before: Trace | None = None) -> go.Figure:
 
 def ghost_trace(trace: Trace) -> go.Bar:
     """What the host's phases and the device's operations of another run occupied, thin and grey, lane by lane."""
-    bars = [bar for bar in select(trace, None, None, 4000).bars if bar.kind != WAIT and "idle" not in bar.kind]
+    bars = [bar for bar in select(trace, None, None, 4000).bars if bar.kind not in (WAIT, LAUNCH, IDLE)]
     return go.Bar(
         name=GHOST,
         orientation="h",

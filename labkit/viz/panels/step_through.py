@@ -88,9 +88,9 @@ def moment_figure(walk: Walk) -> go.Figure:
     steps = sorted({span.step for span in walk.trace.spans if span.step >= 0})
     now = walk.moment.step
     figure = (
-        timeline(walk.trace, steps=(max(steps[0], now - 1), min(steps[-1], now + 1)))
+        timeline(walk.trace, steps=(max(steps[0], now - 1), min(steps[-1], now + 1)), beneath=False)
         if now in steps
-        else timeline(walk.trace)
+        else timeline(walk.trace, beneath=False)
     )
     return bare(figure.add_trace(_cursor(walk)))
 
