@@ -75,7 +75,9 @@ class Real:
         handle = ctypes.c_void_p()
         error = cudart().cudaStreamCreateWithFlags(ctypes.byref(handle), 0 if blocking else 1)
         assert error == 0
-        return torch.cuda.ExternalStream(handle.value)
+        stream = torch.cuda.ExternalStream(handle.value)
+        first_use(stream)
+        return stream
 
     # -- memory ------------------------------------------------------------------------------------------------------
 
@@ -214,11 +216,21 @@ def warm_up() -> None:
         x.copy_(pageable)
         y.add_(x[0])
         x.normal_()
-    torch.cuda._sleep(1000)
+    for priority in (0, -1):
+        for _ in range(32):
+            first_use(torch.cuda.Stream(priority=priority))
     square = torch.randn(4096, 4096, device="cuda")
     for _ in range(30):
         square = square @ square
     torch.cuda.synchronize()
+
+
+def first_use(stream: Any) -> None:
+    """The first work of a stream takes the host about 2.5 ms."""
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(1000)
+        torch.ones(1, device="cuda").add_(1)
+    stream.synchronize()
 
 
 def cudart() -> ctypes.CDLL:
