@@ -1,4 +1,4 @@
-"""Start reading at labkit/engine/loop.py. labkit teaches asynchronous continuous batching by switching it on and off."""
+"""Start reading at labkit/engine/loop.py. labkit teaches asynchronous continuous batching by switching it on."""
 
 from labkit.device.costs import Profile, load_profile
 from labkit.device.virtual import VirtualDevice

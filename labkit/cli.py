@@ -205,7 +205,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-new-tokens", type=int, default=32)
     parser.add_argument("--device", default="virtual", choices=["virtual", "cuda"])
     parser.add_argument("--profile", default="h200-8b", help=f"costs: {', '.join(profile_names())}, or a .json file")
-    parser.add_argument("-s", "--set", action="append", default=[], metavar="KEY=VALUE", help="a switch, size or setting")
+    parser.add_argument(
+        "-s", "--set", action="append", default=[], metavar="KEY=VALUE", help="a switch, size or setting"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
 
 
@@ -274,4 +276,6 @@ def _progress(done: int, total: int, what: str) -> None:
     """A bar on a terminal's stderr; nothing in a pipe."""
     if sys.stderr.isatty():
         bar = "#" * (20 * done // total)
-        print(f"\r[{bar:<20}] {done}/{total} {what:<30}", end="\n" if done == total else "", file=sys.stderr, flush=True)
+        print(
+            f"\r[{bar:<20}] {done}/{total} {what:<30}", end="\n" if done == total else "", file=sys.stderr, flush=True
+        )

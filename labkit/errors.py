@@ -1,18 +1,18 @@
 """Every error that labkit raises on purpose.
 
-    LabkitError
-    |-- InvalidArgument (ValueError)      an argument, its value, and what is allowed
-    |   |-- InvalidSwitches               an unknown switch or rung
-    |   `-- UnsafeSwitches                a combination that cannot be right, without unsafe=True
-    |-- RequestTooLarge (ValueError)      a request that the whole KV cache could not hold
-    |-- EngineClosed (RuntimeError)       a call on an engine after close()
-    |-- EngineFault (RuntimeError)        a step failed; __cause__ is the reason
-    |-- Cancelled (RuntimeError)          reading on from a stream whose request was cancelled
-    |-- MissingExtra (ImportError)        an optional dependency; names the extra to install
-    `-- DeviceError (RuntimeError)        what a CUDA call would answer
-        |-- CaptureError                  illegal during, or because of, a graph capture (has .code)
-        |-- Livelock                      the host polls an event and virtual time cannot pass
-        `-- Deadlock                      the host waits for work that can never run
+LabkitError
+|-- InvalidArgument (ValueError)      an argument, its value, and what is allowed
+|   |-- InvalidSwitches               an unknown switch or rung
+|   `-- UnsafeSwitches                a combination that cannot be right, without unsafe=True
+|-- RequestTooLarge (ValueError)      a request that the whole KV cache could not hold
+|-- EngineClosed (RuntimeError)       a call on an engine after close()
+|-- EngineFault (RuntimeError)        a step failed; __cause__ is the reason
+|-- Cancelled (RuntimeError)          reading on from a stream whose request was cancelled
+|-- MissingExtra (ImportError)        an optional dependency; names the extra to install
+`-- DeviceError (RuntimeError)        what a CUDA call would answer
+    |-- CaptureError                  illegal during, or because of, a graph capture (has .code)
+    |-- Livelock                      the host polls an event and virtual time cannot pass
+    `-- Deadlock                      the host waits for work that can never run
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How big things are: frozen numbers, derived ones as properties. Mechanisms are in ``switches``, costs in ``device.costs``."""
+"""How big things are: frozen numbers, derived ones as properties. Mechanisms are in ``switches``, costs in ``costs``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ class Sizes:
         rows = self.graph_rows
         whole = isinstance(rows, tuple) and all(type(count) is int for count in rows)
         if not whole or (rows and (sorted({*rows}) != [*rows] or rows[0] < 1 or rows[-1] != self.max_rows)):
-            raise InvalidArgument("graph_rows", rows, f"ascending row counts, the last max_rows ({self.max_rows}); or ()")
+            raise InvalidArgument(
+                "graph_rows", rows, f"ascending row counts, the last max_rows ({self.max_rows}); or ()"
+            )
 
     @property
     def blocks_per_request(self) -> int:

@@ -171,13 +171,15 @@ _RULES: tuple[_Rule, ...] = (
         "slow",
         "lookahead",
         lambda s: s.streams and s.events and not s.lookahead,
-        "The host is free while the GPU computes but has nothing to do: it plans the next step only after the download.",
+        "The host is free while the GPU computes but has nothing to do: "
+        "it plans the next step only after the download.",
     ),
     _Rule(
         "unused",
         "events",
         lambda s: s.events and not s.streams,
-        "Everything is on one stream and every copy blocks: the events are recorded and waited for, and order nothing new.",
+        "Everything is on one stream and every copy blocks: "
+        "the events are recorded and waited for, and order nothing new.",
     ),
     _Rule(
         "unused",
@@ -206,7 +208,12 @@ def _summary(switches: Switches, wrong: list[Finding]) -> str:
         return f"Wrong without {' and '.join(finding.mechanism for finding in wrong)}: " + wrong[0].text
     graphs = " A decode step is one graph launch." if switches.cuda_graphs else ""
     if switches.lookahead and switches.streams:
-        return "Right: the host plans step N+1 while the GPU runs step N, and carries tokens over on the device." + graphs
+        return (
+            "Right: the host plans step N+1 while the GPU runs step N, and carries tokens over on the device." + graphs
+        )
     if switches.streams:
         return "Right: events order the three streams; host and GPU still take turns." + graphs
-    return "Right: everything on the default stream, host and GPU take turns, so the GPU idles while the host works." + graphs
+    return (
+        "Right: everything on the default stream, host and GPU take turns, so the GPU idles while the host works."
+        + graphs
+    )

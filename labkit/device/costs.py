@@ -189,7 +189,9 @@ class Adversary(Costs):
 def scaled_host(profile: Profile, factor: float) -> Profile:
     """The same GPU with a host ``factor`` times slower: phases and API calls scaled."""
     phases = {
-        name: replace(p, base_ns=p.base_ns * factor, per_row_ns=p.per_row_ns * factor, per_token_ns=p.per_token_ns * factor)
+        name: replace(
+            p, base_ns=p.base_ns * factor, per_row_ns=p.per_row_ns * factor, per_token_ns=p.per_token_ns * factor
+        )
         for name, p in profile.phases.items()
     }
     calls = ("launch_ns", "copy_ns", "record_ns", "wait_ns", "query_ns", "sync_return_ns", "graph_launch_ns")

@@ -1,7 +1,7 @@
 """From logits to the next token, on the device and without a host wait.
 
-Random rows draw by the Gumbel-max trick from a counter-based hash of (seed, position, token): a request's draws depend on
-its own seed and position alone, so its tokens are the same whatever else is in the batch.
+Random rows draw by the Gumbel-max trick from a counter-based hash of (seed, position, token): a request's draws
+depend on its own seed and position alone, so its tokens are the same whatever else is in the batch.
 """
 
 from __future__ import annotations

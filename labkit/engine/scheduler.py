@@ -81,7 +81,7 @@ class Scheduler:
         return decodes
 
     def _fair_order(self) -> list[Request]:
-        """Running requests in order of admission; if the budget cannot hold a token for each, longest unserved first."""
+        """Running requests in order of admission; if the budget cannot hold them all, longest unserved first."""
         if len(self.running) <= self.sizes.token_budget:
             return list(self.running)
         return sorted(self.running, key=attrgetter("last_step"))

@@ -1,4 +1,4 @@
-"""Slots: the buffers of a step, on the host and on the device. Every tensor that crosses streams is allocated here, once.
+"""Slots: the buffers of a step, on host and device. Every tensor that crosses streams is allocated here, once.
 
 A step's inputs are one packed int32 buffer, so that an upload is one copy; the fields are views into it. Its outputs
 are one packed buffer too: the token and the bits of its log-probability per row.

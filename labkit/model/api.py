@@ -47,7 +47,7 @@ class BatchInputs:
 
 @dataclass(frozen=True, slots=True)
 class KVSpec:
-    """One tensor of the KV cache: ``[num_blocks + 1, block_size, *per_token]`` of ``dtype``; the last block is trash."""
+    """One tensor of the KV cache: ``[num_blocks + 1, block_size, *per_token]`` of ``dtype``, the last one trash."""
 
     name: str
     per_token: tuple[int, ...]

@@ -5,7 +5,8 @@ context. A step reads the total of the position before its chunk through the blo
 that depends on the position. So a stale placeholder, a wrong block, a torn buffer or a lost write changes the output
 from there on, in milliseconds and without a download.
 
-Arithmetic is int64 with wrap-around, the same on every device; logits are 24-bit integers scaled to [0, 8), no two alike.
+Arithmetic is int64 with wrap-around, the same on every device; logits are 24-bit integers scaled to [0, 8), no two of
+a row alike.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The nodes of a graph while it is being captured: stream order and events become edges of a DAG (semantics, 49 to 52)."""
+"""The nodes of a graph while it is captured: stream order and events become edges of a DAG (semantics, 49 to 52)."""
 
 from __future__ import annotations
 

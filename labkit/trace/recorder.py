@@ -9,7 +9,7 @@ from labkit.trace.events import Edge, GraphNode, Span, Trace
 
 
 class Recorder:
-    """Spans in issue order. A device operation's times are asked for when the trace is taken: they are not known before.
+    """Spans in issue order. A device operation's times are asked for when the trace is taken, not before.
 
     Edges are kept between operations, not between markers: a wait makes an edge from the last operation before the
     record to the next operation after the wait.
@@ -98,12 +98,12 @@ class Recorder:
         return number
 
 
-def _span(number: int, fields: dict[str, Any], op: Any, times: Callable[[Any], tuple[int, int, int]], zero: int) -> Span:
+def _span(
+    number: int, fields: dict[str, Any], op: Any, times: Callable[[Any], tuple[int, int, int]], zero: int
+) -> Span:
     if op is not None:
         start, end, busy = times(op)
         issued = fields.pop("issued_ns") - zero
         return Span(id=number, start_ns=start - zero, end_ns=end - zero, busy_ns=busy, issued_ns=issued, **fields)
     start, end = fields.pop("start_ns"), fields.pop("end_ns")
     return Span(id=number, start_ns=start - zero, end_ns=end - zero, issued_ns=start - zero, **fields)
-
-
