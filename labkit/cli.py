@@ -260,8 +260,8 @@ def _ladder_table(result: experiments.LadderResult) -> str:
         f"{'waits/step':>12}{'tokens/s':>11}",
     ]
     lines += [
-        f"{rung.rung} {rung.name:<18}{'right' if rung.right else 'WRONG':>8}{rung.gpu_active:>12.1%}{rung.idle_ms:>12.1f}"
-        f"{rung.total_ms:>13.1f}{rung.ms_per_step:>10.2f}{rung.host_waits_per_step:>12.2f}{rung.tokens_per_s:>11.1f}"
+        f"{rung.rung} {rung.name:<18}{'right' if rung.right else 'WRONG':>8}{rung.gpu_active:>12.1%}"
+        f"{rung.idle_ms:>12.1f}{rung.total_ms:>13.1f}{rung.ms_per_step:>10.2f}{rung.host_waits_per_step:>12.2f}{rung.tokens_per_s:>11.1f}"
         for rung in result.rungs
     ]
     return "\n".join([*lines, "", *(f"{rung.rung} {rung.name}: {rung.why}" for rung in result.rungs)])

@@ -1,4 +1,4 @@
-"""How big things are: frozen numbers, derived ones as properties. Mechanisms are in ``switches``, costs in ``costs``."""
+"""How big things are: frozen numbers, derived ones properties. Mechanisms are in ``switches``, costs in ``costs``."""
 
 from __future__ import annotations
 
