@@ -104,6 +104,16 @@ def play(engine: Engine, asks: Sequence[Ask], each_step: Callable[[Engine], None
     return played
 
 
+def run_out(engine: Engine, limit: int = 2000) -> list[TokenEvent]:
+    """Step until nothing is left to do; returns the events."""
+    events = []
+    for _ in range(limit):
+        if not engine.busy:
+            return events
+        events += engine.step()
+    raise AssertionError("the engine does not come to an end")
+
+
 class Watch:
     """Keeps an eye on the blocks: none lost, none in two hands, none handed out under a step in flight."""
 
@@ -135,6 +145,8 @@ class Watch:
             batch = plan(core)
             if batch is not None:
                 played.batches.append(batch)
+                now_ns = core.device.now_ns()
+                assert all(request.arrival_ns <= now_ns for request in batch.requests), "in a step before its arrival"
             return batch
 
         core.plan = watched  # type: ignore[method-assign]

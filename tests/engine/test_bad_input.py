@@ -11,7 +11,7 @@ import torch
 
 from labkit.engine.sampling import SamplingParams
 from labkit.errors import InvalidArgument, LabkitError
-from tests.engine.harness import CONTEXT, ask, build, expected, prompt, sizes
+from tests.engine.harness import CONTEXT, ask, build, expected, prompt, run_out, sizes
 
 PROMPTS: dict[str, tuple[Any, str]] = {
     "empty": ([], r"prompt=\[\]: at least one token"),
@@ -72,8 +72,7 @@ def refuse(bad_prompt: Any, options: dict[str, Any], message: str, rung: int) ->
         with pytest.raises(InvalidArgument, match=message) as caught:
             engine.submit(bad_prompt, **options)
         assert isinstance(caught.value, ValueError)
-        while engine.busy:
-            engine.step()
+        run_out(engine)
     assert list(engine.core.requests) == [request.id]
     assert tuple(request.output) == expected([other], 4)[0].tokens
 

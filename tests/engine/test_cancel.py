@@ -7,9 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from labkit.engine.request import Request, State
-from labkit.entry import Engine
 from labkit.errors import Cancelled, InvalidArgument
-from tests.engine.harness import ASYNC, ask, build, check_events, expected, prompt, sizes
+from tests.engine.harness import ASYNC, ask, build, check_events, expected, prompt, run_out, sizes
 
 LONG = 30
 OTHERS = [ask(prompt(3, 1), 12), ask(prompt(6, 2), 15)]
@@ -46,8 +45,7 @@ def test_cancel(block_size: int, right_rung: int, where: Callable[[Request], boo
         before = list(request.output)
         assert engine.cancel(request) is (where is not just_finished)
         assert engine.cancel(request.id) is False
-        while engine.busy:
-            events += engine.step()
+        events += run_out(engine)
         pool = engine.core.scheduler.pool
         assert pool.free == pool.num_blocks
     check_events([*others, request], events)
@@ -91,17 +89,9 @@ def test_cancel_while_preempted(block_size: int, right_rung: int) -> None:
         while not second.preemptions:
             engine.step()
         assert engine.cancel(second)
-        while engine.busy:
-            engine.step()
+        run_out(engine)
         assert engine.core.scheduler.pool.free == 4
     assert tuple(first.output) == expected(asks, block_size)[0].tokens
-
-
-def run_out(engine: Engine, limit: int = 500) -> None:
-    while engine.busy:
-        engine.step()
-        limit -= 1
-        assert limit, "the engine hangs"
 
 
 @pytest.mark.parametrize("steps", [1, 2, 4])
@@ -133,8 +123,7 @@ def test_cancel_every_single_one(right_rung: int) -> None:
         events = []
         for request in requests:
             engine.cancel(request)
-        while engine.busy:
-            events += engine.step()
+        events += run_out(engine)
         assert sorted(event.request_id for event in events) == list(range(6))
         assert {event.finish_reason for event in events} == {"cancelled"}
         assert len(engine.generate([prompt(4)], max_new_tokens=3).tokens[0]) == 3

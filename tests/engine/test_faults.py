@@ -12,7 +12,7 @@ from labkit.entry import Engine
 from labkit.errors import EngineFault
 from labkit.model.api import BatchInputs
 from labkit.model.toy import ToyModel
-from tests.engine.harness import CONTEXT, ask, build, check_events, expected, play, prompt, sizes
+from tests.engine.harness import CONTEXT, ask, build, check_events, expected, play, prompt, run_out, sizes
 
 FAILURES = {"error": RuntimeError("kernel exploded"), "memory": torch.OutOfMemoryError("CUDA out of memory")}
 ASKS = [ask(prompt(6, i), 12 + i) for i in range(4)]
@@ -51,19 +51,14 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def step_until_fault(engine: Engine) -> EngineFault:
-    def run_out() -> None:
-        while engine.busy:
-            engine.step()
-
     with pytest.raises(EngineFault) as caught:
-        run_out()
+        run_out(engine)
     return caught.value
 
 
 def assert_works(engine: Engine, block_size: int) -> None:
     """The engine is idle, owns all its blocks, and gives right tokens."""
-    while engine.busy:
-        engine.step()
+    run_out(engine)
     assert engine.core.scheduler.pool.free == engine.sizes.num_blocks
     assert play(engine, ASKS).outcomes == expected(ASKS, block_size)
 
@@ -83,8 +78,7 @@ def test_submitted_requests_end_with_the_error(block_size: int, right_rung: int,
         assert [request.finish_reason for request in requests] == ["error"] * 4
         assert all(request.error is failing.failure for request in requests)
         events = []
-        while engine.busy:
-            events += engine.step()
+        events += run_out(engine)
         assert sorted(event.request_id for event in events) == [request.id for request in requests]
         assert {(event.token, event.finish_reason) for event in events} == {(None, "error")}
         assert_works(engine, block_size)
@@ -167,8 +161,7 @@ def test_an_interrupt_cancels_its_generate_and_nothing_else(
             with pytest.raises(KeyboardInterrupt):
                 engine.generate([prompt(9, 8), prompt(3, 9)], max_new_tokens=20)
         assert engine.core.scheduler.in_flight == 0
-        while engine.busy:
-            events += engine.step()
+        events += run_out(engine)
         assert [request.finish_reason for request in engine.core.requests.values()] == ["length"] * 2 + [
             "cancelled"
         ] * 2

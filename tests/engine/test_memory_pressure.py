@@ -10,7 +10,7 @@ from labkit.engine.request import Request
 from labkit.engine.scheduler import Scheduler
 from labkit.entry import Engine
 from labkit.errors import LabkitError, RequestTooLarge
-from tests.engine.harness import ASYNC, RIGHT, SYNC, ask, build, check, expected, play, prompt, sizes
+from tests.engine.harness import ASYNC, RIGHT, SYNC, ask, build, check, expected, play, prompt, run_out, sizes
 
 
 class Victims:
@@ -94,8 +94,7 @@ def test_a_request_larger_than_the_pool_is_refused(block_size: int, right_rung: 
         with pytest.raises(RequestTooLarge, match=message):
             engine.submit(prompt(7), max_new_tokens=4 * block_size - 5)
         just_fits = engine.submit(prompt(7), max_new_tokens=4 * block_size - 6)
-        while engine.busy:
-            engine.step()
+        run_out(engine)
         assert [tuple(request.output) for request in requests] == [one.tokens for one in expected(asks, block_size)]
         assert len(just_fits.output) == 4 * block_size - 6
 
@@ -121,8 +120,7 @@ def test_freed_blocks_are_held_while_a_step_is_in_flight(block_size: int) -> Non
             engine.cancel(request)
             seen[rung] = pool.held
             assert pool.held + pool.free == pool.num_blocks
-            while engine.busy:
-                engine.step()
+            run_out(engine)
             assert pool.free == pool.num_blocks
     assert seen == {0: 0, 2: 0, 5: 2, 6: 2}
 

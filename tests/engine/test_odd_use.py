@@ -17,7 +17,7 @@ import labkit
 from labkit.engine.sampling import SamplingParams
 from labkit.entry import Engine
 from labkit.errors import Cancelled, EngineClosed
-from tests.engine.harness import ask, build, expected, play, prompt, sizes
+from tests.engine.harness import ask, build, expected, play, prompt, run_out, sizes
 
 PROMPT = prompt(6)
 WANTED = list(expected([ask(PROMPT, 8)], 4)[0].tokens)
@@ -43,8 +43,7 @@ def test_a_prompt_may_be_any_sequence_of_integers(spelling: str) -> None:
         request = engine.submit(given, max_new_tokens=np.int32(8), temperature=np.float32(0.0), seed=np.int64(3))
         assert all(type(token) is int for token in request.prompt)
         assert (spelling == "range") != (request.prompt == list(PROMPT))
-        while engine.busy:
-            engine.step()
+        run_out(engine)
         assert request.output == list(expected([ask(request.prompt, 8)], 4)[0].tokens)
 
 
@@ -78,8 +77,7 @@ def test_the_callers_lists_are_not_kept(right_rung: int) -> None:
         request = engine.submit(mine, max_new_tokens=8)
         engine.step()
         mine[:] = [0] * 6
-        while engine.busy:
-            engine.step()
+        run_out(engine)
     assert request.output == WANTED
 
 
@@ -248,8 +246,7 @@ def test_an_interrupt_at_any_line_loses_nothing(rung: int) -> None:
             for _ in range(2):
                 engine.step()
             hits += interrupted(engine, line)
-            while engine.busy:
-                engine.step()
+            run_out(engine)
             wanted = expected(others, 4)
             assert [tuple(request.output) for request in requests] == [one.tokens for one in wanted], f"line {line}"
             assert engine.core.scheduler.pool.free == engine.sizes.num_blocks
