@@ -128,6 +128,16 @@ def test_blocks_of_a_victim_in_flight_are_waited_for():
     assert plan(scheduler)[0] == [(0, 8, 1)]
 
 
+def test_one_victim_is_enough_for_two_that_need_a_block():
+    scheduler = scheduler_of(max_rows=4, num_blocks=8, token_budget=32)
+    submit(scheduler, *(request(number, 8) for number in range(4)))
+    batch = plan(scheduler)[1]
+    assert scheduler.plan(0) is None
+    assert scheduler.preemptions == 1
+    settle(scheduler, batch)
+    assert [row[0] for row in plan(scheduler)[0]] == [0, 1]
+
+
 def test_nobody_is_admitted_whose_last_token_is_still_on_the_device():
     scheduler = scheduler_of()
     one = request(0, 3)
