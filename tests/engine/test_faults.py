@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 import torch
 
+from labkit.device.virtual import VirtualDevice
+from labkit.device.virtual.hardware import Hardware
 from labkit.engine.request import Request
 from labkit.entry import Engine
 from labkit.errors import EngineFault
@@ -200,3 +202,19 @@ def test_events_of_all_requests_after_a_fault(right_rung: int) -> None:
                 requests.append(engine.submit(prompt(4, 9), max_new_tokens=3))
         check_events(requests, events)
         assert [request.finish_reason for request in requests] == ["length", "error", "error", "length"]
+
+
+@pytest.mark.parametrize("rung", [5, 6])
+def test_streams_that_share_a_hardware_queue_recover_too(rung: int) -> None:
+    """What the fault dropped must not hold back what comes after it on the same connection."""
+    for fail_at in range(2, 7):
+        failing = FailingToy(RuntimeError("kernel exploded"), fail_at)
+        with build(rung, sizes(4), failing, device=VirtualDevice(hardware=Hardware(connections=1))) as engine:
+            step_until_fault_of(engine)
+            assert_works(engine, 4)
+
+
+def step_until_fault_of(engine: Engine) -> None:
+    for one in ASKS:
+        engine.submit(one.prompt, one.params)
+    step_until_fault(engine)

@@ -133,6 +133,7 @@ class DeviceQueue:
         running = [item for _, kind, _, item in self._transitions if kind == _COMPLETION]
         self._dropped = self._numbers
         self._transitions.clear()
+        self._connections.clear()
         for ready in self._ready.values():
             ready.clear()
         self._free = dict.fromkeys(self._ready, 1.0)
