@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.lab import Server, accepts, chromium, needs_browser, needs_install, run_all
+from tests.browser.lab import Server, accepts, check_no_share_button, chromium, needs_browser, needs_install, run_all
 
 NOTEBOOK = "00_start_here.ipynb"
 
@@ -62,6 +62,4 @@ def check_outputs(page: Any) -> None:
     assert page.locator(errors).all_inner_texts() == []
     assert "" not in page.locator(".jp-CodeCell .jp-InputPrompt").all_inner_texts()
     assert page.locator(".js-plotly-plot .bars path").count() > 0, "a timeline without a span"
-    buttons = page.locator(".modebar-btn").evaluate_all("nodes => nodes.map(node => node.dataset.title || '')")
-    assert buttons
-    assert [title for title in buttons if "share" in title.lower()] == []
+    check_no_share_button(page)

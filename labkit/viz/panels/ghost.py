@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
+from labkit.analysis.races import RaceReport
 from labkit.analysis.units import time_text
 from labkit.trace.events import LANES, Trace
 from labkit.viz import style
@@ -16,9 +17,9 @@ _GHOST_FILL, _FAINT, _HEIGHT = "#8C8C8C", "#595959", 0.12
 _TOP_PX = 80  # for the legend; the panel says above the figure what a title says elsewhere
 
 
-def board_figure(trace: Trace, before: Trace | None = None) -> go.Figure:
+def board_figure(trace: Trace, before: Trace | None = None, races: RaceReport | None = None) -> go.Figure:
     """The whole run from 0, on one time scale with the run before, and a mark where each of them finished."""
-    figure = timeline(trace, beneath=False)
+    figure = timeline(trace, races=races, beneath=False)
     ends = [trace.duration_ns / 1000]
     if before is not None:
         figure.add_trace(ghost_trace(before))

@@ -15,8 +15,8 @@ from labkit.viz.panels import words
 from labkit.viz.panels.controls import button, checkbox, row, slider
 from labkit.viz.panels.driver import Driver, when_cell_runs_again
 from labkit.viz.panels.live_figure import live_figure
+from labkit.viz.panels.plot import Plot
 from labkit.viz.panels.running import STEPS_KEPT, Running
-from labkit.viz.panels.swap import Canvas
 
 SPEEDS = (1, 2, 4, 8, 16)  # steps/s
 _FRAME_S = 0.25
@@ -62,10 +62,10 @@ class Live(widgets.VBox):
         for box in self.switches.values():
             box.observe(self._flipped, "value")
         self.verdict, self.numbers = widgets.HTML(), widgets.HTML()
-        self.canvas = Canvas(live_figure(self.state.trace, ()))
+        self.plot = Plot(live_figure(self.state.trace, ()))
         buttons = row(self.run, self.pause, self.step, self.end, self.speed)
         boxes = row(*self.switches.values())
-        super().__init__([widgets.HTML(words.CSS), buttons, boxes, self.verdict, self.numbers, self.canvas.widget])
+        super().__init__([widgets.HTML(words.CSS), buttons, boxes, self.verdict, self.numbers, self.plot])
         self.add_class(words.CLASS)
         self._forget_cell = when_cell_runs_again(self.stop)
         self._view_count = 0  # from now on the front end counts the views
@@ -157,7 +157,7 @@ class Live(widgets.VBox):
 
     def _refresh(self) -> None:
         self._say()
-        self.canvas.show(live_figure(self.state.trace, self.state.flips))
+        self.plot.show(live_figure(self.state.trace, self.state.flips))
 
     def _say(self) -> None:
         self.verdict.value = _verdict(self.state, "stopped" if self._stopped else "running" if self.going else "paused")

@@ -10,7 +10,7 @@ import ipywidgets as widgets
 from labkit.viz.panels import words
 from labkit.viz.panels.controls import button, row
 from labkit.viz.panels.guess import Guess
-from labkit.viz.panels.swap import Canvas
+from labkit.viz.panels.plot import Plot
 
 
 class Prediction(widgets.VBox):
@@ -40,9 +40,9 @@ class Prediction(widgets.VBox):
         )
         self.go = button("Store my answer, then run", "The answer cannot be changed afterwards", self._go)
         self.sentence = widgets.HTML()
-        self.canvas = Canvas(self.state.figure())
+        self.plot = Plot(self.state.figure())
         ask = widgets.HTML(f"<p><b>{escape(question)}</b></p>")
-        super().__init__([widgets.HTML(words.CSS), ask, row(self.answer, self.go), self.sentence, self.canvas.widget])
+        super().__init__([widgets.HTML(words.CSS), ask, row(self.answer, self.go), self.sentence, self.plot])
         self.add_class(words.CLASS)
         self._show()
 
@@ -61,4 +61,4 @@ class Prediction(widgets.VBox):
         self.answer.disabled = self.state.answer is not None
         self.go.disabled = self.state.measured is not None
         self.sentence.value = f'<p role="status">{escape(self.state.sentence())}</p>'
-        self.canvas.show(self.state.figure())
+        self.plot.show(self.state.figure())

@@ -18,7 +18,7 @@ from labkit.viz.panels import words
 from labkit.viz.panels.board import Board, Setup
 from labkit.viz.panels.controls import button, dropdown, row
 from labkit.viz.panels.ghost import bare
-from labkit.viz.panels.swap import Canvas
+from labkit.viz.panels.plot import Plot
 from labkit.viz.panels.walk import EXECUTION, ISSUE, Code, Walk
 
 
@@ -46,12 +46,12 @@ class StepThrough(widgets.VBox):
         self.order.observe(self._order_changed, "value")
         self.place.observe(self._place_changed, "value")
         self.sentence, self.loop_code, self.phase_code = (widgets.HTML() for _ in range(3))
-        self.canvas = Canvas(moment_figure(self.state))
+        self.plot = Plot(moment_figure(self.state))
         half = widgets.Layout(flex="1 1 520px")  # side by side where the page is wide enough
         self.loop_code.layout = self.phase_code.layout = half
         controls = [row(self.order, self.back, self.next, self.next_step), row(self.place)]
         code = row(self.loop_code, self.phase_code)
-        super().__init__([widgets.HTML(words.CSS), *controls, self.sentence, self.canvas.widget, code])
+        super().__init__([widgets.HTML(words.CSS), *controls, self.sentence, self.plot, code])
         self.add_class(words.CLASS)
         self._say()
 
@@ -70,7 +70,7 @@ class StepThrough(widgets.VBox):
     def _show(self) -> None:
         self.place.value = self.state.place + 1
         self._say()
-        self.canvas.show(moment_figure(self.state))
+        self.plot.show(moment_figure(self.state))
 
     def _say(self) -> None:
         walk = self.state

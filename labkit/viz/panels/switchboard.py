@@ -7,13 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import ipywidgets as widgets
+import plotly.graph_objects as go
 
+from labkit.analysis.races import RaceReport
 from labkit.switches import Switches, ladder
 from labkit.viz.panels import words
 from labkit.viz.panels.board import Board, Outcome, Setup
 from labkit.viz.panels.controls import Controls
 from labkit.viz.panels.ghost import board_figure
-from labkit.viz.panels.swap import Canvas
+from labkit.viz.panels.plot import Plot
 
 _SOON_S = 0.05  # after the answer has been sent
 
@@ -34,7 +36,7 @@ class Switchboard(widgets.VBox):
         self.state = Board(Setup(switches=chosen, **settings))
         self.controls = Controls(self.state.setup)
         self.verdict, self.explanation, self.numbers, self.tokens, self.races = (widgets.HTML() for _ in range(5))
-        self.canvas = Canvas(board_figure(self.state.outcome.trace))
+        self.plot = Plot(board_figure(self.state.outcome.trace))
         for control in self.controls.all:
             control.observe(self._changed, "value")
         super().__init__(
@@ -43,7 +45,7 @@ class Switchboard(widgets.VBox):
                 self.controls,
                 self.verdict,
                 self.explanation,
-                self.canvas.widget,
+                self.plot,
                 self.numbers,
                 self.races,
                 self.tokens,
@@ -70,16 +72,22 @@ class Switchboard(widgets.VBox):
         before = self.state.previous
         self.verdict.value = words.verdict(outcome)
         self.explanation.value = words.explanation(outcome)
-        self.canvas.show(board_figure(outcome.trace, before.trace if before else None))
+        self.plot.show(self._figure(outcome))
         self.numbers.value = words.numbers(outcome, before)
         self.tokens.value = words.tokens(outcome)
         self.races.value = words.races(outcome, looking=True)
         soon(lambda: self._show_races(outcome))
 
     def _show_races(self, outcome: Outcome) -> None:
-        """The fixes, unless the learner has gone on meanwhile."""
+        """The fixes, and marks on both accesses of each race, unless the learner has gone on meanwhile."""
         if outcome is self.state.outcome:
             self.races.value = words.races(outcome)
+            if outcome.races:
+                self.plot.show(self._figure(outcome, outcome.race_report))
+
+    def _figure(self, outcome: Outcome, races: RaceReport | None = None) -> go.Figure:
+        before = self.state.previous
+        return board_figure(outcome.trace, before.trace if before else None, races)
 
 
 def soon(call: Callable[[], None]) -> None:

@@ -74,7 +74,7 @@ def test_a_single_step_pauses_and_runs_one(live: Live) -> None:
         live.step.click()
         assert live.state.steps == number
     assert not live.going
-    assert live.canvas.widget.layout.xaxis.range[1] == live.state.trace.end_ns / 1e6
+    assert live.plot.shown["layout"]["xaxis"]["range"][1] == live.state.trace.end_ns / 1e6
 
 
 def test_a_flip_waits_for_the_step_and_is_then_drawn(live: Live) -> None:
@@ -84,8 +84,8 @@ def test_a_flip_waits_for_the_step_and_is_then_drawn(live: Live) -> None:
     live.step.click()
     assert live.state.switches == ladder(5).with_(events=False)
     assert "UNSAFE" in live.verdict.value
-    line = next(trace for trace in live.canvas.widget.data if trace.name == "flip")
-    assert line.x[0] == live.state.flips[0].start_ns / 1e6
+    line = next(trace for trace in live.plot.shown["data"] if trace.get("name") == "flip")
+    assert line["x"][0] == live.state.flips[0].start_ns / 1e6
 
 
 def test_the_numbers_move(live: Live) -> None:

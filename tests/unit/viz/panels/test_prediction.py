@@ -9,7 +9,7 @@ from tests.unit.viz.panels.test_guess import Measure
 
 
 def drawn(panel: Prediction) -> list[str]:
-    return sorted(trace.name for trace in panel.canvas.widget.data if trace.visible is not False)
+    return sorted(trace["name"] for trace in panel.plot.shown["data"])
 
 
 def test_one_click_stores_runs_and_draws_both() -> None:

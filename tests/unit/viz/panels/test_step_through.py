@@ -14,8 +14,8 @@ def panel() -> StepThrough:
 
 
 def framed(panel: StepThrough) -> tuple[float, float]:
-    cursor = next(trace for trace in panel.canvas.widget.data if trace.name == "this moment")
-    return cursor.x[2], cursor.x[3]
+    cursor = next(trace for trace in panel.plot.shown["data"] if trace.get("name") == "this moment")
+    return cursor["x"][2], cursor["x"][3]
 
 
 def assert_shows(panel: StepThrough) -> None:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from labkit.errors import InvalidArgument
 from labkit.switches import MECHANISMS
 from labkit.viz.figures import timeline
 from labkit.viz.panels import Switchboard, words
+from labkit.viz.panels.ghost import GHOST
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +22,10 @@ def board() -> Switchboard:
     return Switchboard()
 
 
-def bars(figure: object) -> set[tuple[str, float, float]]:
-    """(kind, start, duration) of every bar that is visible, the ghost's apart."""
-    shown = [t for t in figure.data if t.type == "bar" and t.visible is not False and t.base is not None]
-    return {(t.name, *bar) for t in shown if t.name != "run before" for bar in zip(t.base, t.x, strict=True)}
+def bars(drawn: dict[str, Any]) -> set[tuple[str, float, float]]:
+    """(kind, start, duration) of every bar, the ghost's apart."""
+    shown = [trace for trace in drawn["data"] if trace["type"] == "bar" and trace.get("base")]
+    return {(t["name"], *bar) for t in shown if t["name"] != GHOST for bar in zip(t["base"], t["x"], strict=True)}
 
 
 def assert_shows(board: Switchboard) -> None:
@@ -33,7 +36,7 @@ def assert_shows(board: Switchboard) -> None:
     assert board.numbers.value == words.numbers(outcome, board.state.previous)
     assert board.tokens.value == words.tokens(outcome)
     assert board.races.value == words.races(outcome)
-    assert bars(board.canvas.widget) == bars(timeline(outcome.trace))
+    assert bars(board.plot.shown) == bars(timeline(outcome.trace).to_plotly_json())
     assert board.controls.setup == outcome.setup
     assert board.controls.rung.value == outcome.setup.rung
 
@@ -73,16 +76,17 @@ def test_the_entry_for_no_rung_goes_back_to_the_rung_that_is_on() -> None:
 
 
 def test_in_a_notebook_the_fixes_come_after_the_answer() -> None:
-    async def flip() -> tuple[str, str]:
+    async def flip() -> list[tuple[str, str]]:
         board = Switchboard()
         board.controls.switches["streams"].value = True
-        at_once = board.races.value
-        await asyncio.sleep(0.2)
-        return at_once, board.races.value
+        at_once = board.races.value, board.plot.figure
+        await asyncio.sleep(0.3)
+        return [at_once, (board.races.value, board.plot.figure)]
 
-    at_once, later = asyncio.run(flip())
+    (at_once, unmarked), (later, marked) = asyncio.run(flip())
     assert "looking for" in at_once
     assert "All of them are gone with" in later
+    assert len(json.loads(marked)["data"]) == len(json.loads(unmarked)["data"]) + 1, "the races are marked"
 
 
 def test_a_failure_is_shown_in_the_panel(board: Switchboard, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,207 @@
+"""The panels in a real JupyterLab: what the page shows after each flip is what the engine says."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labkit.analysis.units import share_text, time_text
+from labkit.switches import MECHANISMS
+from labkit.viz import timeline
+from labkit.viz.panels import words
+from labkit.viz.panels.board import Board, Outcome
+from tests.browser.lab import Seen, Server, check_no_share_button, chromium, needs_browser, needs_install, run_all
+
+NOTEBOOK = "panels.ipynb"
+ANSWER_MS = 20_000  # of a busy machine; how long it takes is measured elsewhere
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(shutil.which("make") is None, reason="make is not on PATH"),
+    needs_browser,
+    needs_install,
+]
+
+
+@pytest.fixture(scope="module")
+def opened(server: Server) -> Iterator[tuple[Any, Seen]]:
+    """The notebook, run; its panels in order are Switchboard, Live, StepThrough, Prediction, and Live once more."""
+    with chromium(height=5600) as (page, seen):
+        page.set_default_timeout(ANSWER_MS)
+        run_all(page, server, NOTEBOOK)
+        page.locator(".labkit-panel .js-plotly-plot .main-svg").nth(4).wait_for(timeout=60_000)
+        yield page, seen
+
+
+def panel(page: Any, number: int) -> Any:
+    return page.locator(".widget-vbox.labkit-panel").nth(number)
+
+
+def wait_for_text(page: Any, number: int, selector: str, text: str) -> None:
+    """Until an element of a panel, or the panel, holds this text."""
+    look = """([number, selector, text]) => {
+        const panel = document.querySelectorAll('.widget-vbox.labkit-panel')[number];
+        const node = selector ? panel?.querySelector(selector) : panel;  // a cell that runs again has none for a while
+        return Boolean(node) && node.textContent.replace(/\\s+/g, ' ').includes(text);
+    }"""
+    page.wait_for_function(look, arg=[number, selector, text], timeout=ANSWER_MS)
+
+
+BARS = """panel => panel.querySelector('.js-plotly-plot')._fullData
+    .filter(trace => trace.type === 'bar' && trace.base && trace.name !== 'run before')
+    .flatMap(trace => Array.from(trace.base).map((base, at) => [trace.name, base, trace.x[at]]))"""
+LINES = """panel => Object.fromEntries(panel.querySelector('.js-plotly-plot')._fullData
+    .filter(trace => trace.type === 'scatter' && trace.x)
+    .map(trace => [trace.name, Array.from(trace.x)]))"""
+
+
+def bars_of(outcome: Outcome) -> list[tuple[Any, ...]]:
+    figure = timeline(outcome.trace)
+    drawn = [trace for trace in figure.data if trace.type == "bar" and trace.base]
+    return sorted((trace.name, *bar) for trace in drawn for bar in zip(trace.base, trace.x, strict=True))
+
+
+def plain(html: str) -> str:
+    return " ".join(unescape(re.sub("<[^>]*>", " ", html)).split())
+
+
+def check_switchboard(page: Any, board: Board) -> None:
+    """Verdict, explanation, numbers, bars and races are those of the engine's run."""
+    outcome = board.outcome
+    verdict = plain(words.verdict(outcome))
+    wait_for_text(page, 0, ".verdict", verdict.split(" ⚠")[0])
+    shown = panel(page, 0)
+    assert ("⚠ UNSAFE" in shown.locator(".verdict").inner_text()) == (not outcome.explanation.right)
+    report = outcome.report
+    for text in (outcome.explanation.why, share_text(report.gpu_active), time_text(report.window_ns)):
+        wait_for_text(page, 0, "", text)
+    page.wait_for_function(
+        f"end => ({LINES})(document.querySelector('.widget-vbox.labkit-panel'))['end of this run']?.[0] === end",
+        arg=outcome.trace.duration_ns / 1000,
+    )
+    assert sorted(map(tuple, shown.evaluate(BARS))) == bars_of(outcome)
+    if board.previous is not None:
+        assert shown.evaluate(LINES)["end of the run before"][0] == board.previous.trace.duration_ns / 1000
+    for fix in outcome.race_report.repair:
+        wait_for_text(page, 0, "", plain(str(fix)))
+
+
+def test_the_switchboard_answers_each_flip_as_the_engine_does(opened: tuple[Any, Seen], tmp_path: Path) -> None:
+    page, _ = opened
+    board = Board()
+    check_switchboard(page, board)
+    for name in MECHANISMS:
+        before = board.outcome
+        panel(page, 0).get_by_label(name, exact=True).click()
+        after = board.flip(name)
+        assert bars_of(after) != bars_of(before)
+        check_switchboard(page, board)
+        panel(page, 0).screenshot(path=tmp_path / f"switchboard_{name}.png")
+    panel(page, 0).get_by_label("Rung").select_option(label="3 lookahead")
+    board.choose_rung(3)
+    check_switchboard(page, board)
+    assert not panel(page, 0).get_by_label("carry_over").is_checked()
+
+
+def test_the_keyboard_goes_through_the_switchboard_in_reading_order(opened: tuple[Any, Seen]) -> None:
+    page, _ = opened
+    places = """panel => [...panel.querySelectorAll('select, input, [tabindex="0"], button')]
+        .filter(node => !node.closest('.js-plotly-plot') && node.tabIndex >= 0)
+        .map(node => { const box = node.getBoundingClientRect(); return [Math.round(box.top / 20), box.left]; })"""
+    found = panel(page, 0).evaluate(places)
+    assert len(found) >= 11
+    assert found == sorted(found)
+
+
+def steps_of(page: Any, number: int) -> int:
+    return int(panel(page, number).locator("th:text-is('steps') + td").inner_text())
+
+
+def click(page: Any, number: int, button: str) -> None:
+    panel(page, number).get_by_role("button", name=button, exact=True).click()
+
+
+MOVED_ON = """([number, steps]) => {
+    const panel = document.querySelectorAll('.widget-vbox.labkit-panel')[number];
+    return Number(panel.innerText.match(/steps\\s+(\\d+)/)[1]) > steps;
+}"""
+
+
+def axis_of(page: Any, number: int) -> tuple[float, float]:
+    low, high = panel(page, number).evaluate("panel => panel.querySelector('.js-plotly-plot').layout.xaxis.range")
+    return low, high
+
+
+def test_live_runs_flips_pauses_steps_and_stops(opened: tuple[Any, Seen], tmp_path: Path) -> None:
+    page, _ = opened
+    assert (steps_of(page, 1), steps_of(page, 4)) == (0, 0)
+    click(page, 1, "Run")
+    for shown in (1, 4):  # the same panel, shown twice
+        page.wait_for_function(MOVED_ON, arg=[shown, 4])
+    wait_for_text(page, 1, "p", "running")
+    began = axis_of(page, 1)
+    panel(page, 1).get_by_label("events", exact=True).click()
+    wait_for_text(page, 1, ".verdict", "⚠ UNSAFE")
+    wait_for_text(page, 1, ".verdict", "WRONG")
+    assert axis_of(page, 1)[1] > began[1], "the time axis moves on"
+    click(page, 1, "Pause")
+    wait_for_text(page, 1, "p", "paused")
+    stood = steps_of(page, 1)
+    page.wait_for_timeout(700)
+    assert steps_of(page, 1) == stood
+    panel(page, 1).screenshot(path=tmp_path / "live_wrong.png")
+    panel(page, 1).get_by_label("events", exact=True).click()
+    wait_for_text(page, 1, "p", "at the next step: events")
+    click(page, 1, "One step")
+    wait_for_text(page, 1, "p", "paused. Right")
+    assert steps_of(page, 1) == 1, "counted since the flip"
+    (low, high), flip = axis_of(page, 1), panel(page, 1).evaluate(LINES)["flip"]
+    assert low <= flip[-3] <= high, "the flip is marked on the time axis"
+    panel(page, 1).screenshot(path=tmp_path / "live_mended.png")
+    click(page, 1, "Stop")
+    for shown in (1, 4):
+        wait_for_text(page, shown, "p", "stopped")
+
+
+def test_live_stops_when_its_cell_runs_again(opened: tuple[Any, Seen]) -> None:
+    page, _ = opened
+    click(page, 4, "Run")
+    wait_for_text(page, 4, "p", "running")
+    page.locator(".jp-CodeCell .jp-InputArea-editor").nth(1).click()
+    page.keyboard.press("Control+Enter")
+    wait_for_text(page, 4, "p", "stopped")
+    wait_for_text(page, 1, "p", "paused")
+
+
+def test_a_run_moment_by_moment(opened: tuple[Any, Seen], tmp_path: Path) -> None:
+    page, _ = opened
+    for number in range(2, 7):
+        click(page, 2, "Next")
+        wait_for_text(page, 2, "[role=status]", f"Moment {number} of")
+    wait_for_text(page, 2, "[role=status]", "The device runs forward on compute")
+    wait_for_text(page, 2, "", "EngineCore.compute")
+    panel(page, 2).screenshot(path=tmp_path / "step_through.png")
+
+
+def test_a_prediction_is_stored_and_drawn_with_the_measurement(opened: tuple[Any, Seen], tmp_path: Path) -> None:
+    page, _ = opened
+    panel(page, 3).get_by_label("Your answer (%)").fill("10")
+    click(page, 3, "Store my answer, then run")
+    wait_for_text(page, 3, "[role=status]", "You said 10 %; measured: 2")
+    assert panel(page, 3).get_by_label("Your answer (%)").is_disabled()
+    panel(page, 3).screenshot(path=tmp_path / "prediction.png")
+
+
+def test_the_page_is_quiet_and_stays_at_home(opened: tuple[Any, Seen]) -> None:
+    page, seen = opened
+    errors = "[data-mime-type='application/vnd.jupyter.error'], [data-mime-type='application/vnd.jupyter.stderr']"
+    assert page.locator(errors).all_inner_texts() == []
+    check_no_share_button(page)
+    assert seen.errors == []
+    assert seen.hosts == {"127.0.0.1"}
