@@ -98,7 +98,7 @@ def checkbox(name: str) -> Any:
 
 def slider(description: str, options: list[tuple[str, Any]]) -> Any:
     """A slider over a few values, which speaks when it is let go."""
-    layout = widgets.Layout(width="285px", margin="2px 18px 2px 0")
+    layout = widgets.Layout(width="285px", margin="2px 14px 2px 4px")
     return widgets.SelectionSlider(
         description=description, options=options, style=_STYLE, layout=layout, continuous_update=False
     )

@@ -37,7 +37,7 @@ def _flip_trace(flips: Iterable[Flip]) -> go.Scatter:
     for flip in flips:
         x += [flip.start_ns / 1e6] * 2 + [None]
         y += [-0.55, len(LANES) - 0.32, None]
-        texts += ["", f"<b>{flip.text}</b> ", ""]
+        texts += ["", f" <b>{flip.text}</b>", ""]
     return go.Scatter(
         name="flip",
         x=x,

@@ -34,7 +34,7 @@ class StepThrough(widgets.VBox):
 
     def __init__(self, run: Run | Switches | int | str = "carry_over") -> None:
         self.state = Walk(run if isinstance(run, Run) else _run_of(run))
-        orders = [("issue: when the host asks for it", ISSUE), ("execution: when it starts", EXECUTION)]
+        orders = [("issue (when the host asks)", ISSUE), ("execution (when it starts)", EXECUTION)]
         self.order = dropdown("Order", orders)
         self.back = button("Back", "The moment before", lambda: self._move(self.state.back))
         self.next = button("Next", "The next moment", lambda: self._move(self.state.next))

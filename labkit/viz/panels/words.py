@@ -25,7 +25,7 @@ ADDS: dict[str, str] = {
 CLASS = "labkit-panel"
 CSS = f"""<style>
 .{CLASS} {{ font: 17px/1.45 {style.FONT}; color: {style.INK}; background: {style.PAPER}; padding: 8px; }}
-.{CLASS} .widget-html-content, .{CLASS} .jupyter-widgets label, .{CLASS} select, .{CLASS} button,
+.{CLASS} .widget-html-content, .{CLASS} .jupyter-widgets label, .{CLASS} select, .{CLASS} input, .{CLASS} button,
 .{CLASS} .widget-readout {{ font: 17px/1.45 {style.FONT}; color: {style.INK}; }}
 .{CLASS} .widget-html-content {{ overflow: visible; height: auto; }}
 .{CLASS} .widget-readout {{ min-width: 40px; }}
