@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import plotly.graph_objects as go
 
 from labkit.analysis.races import RaceReport
@@ -19,17 +21,14 @@ _TOP_PX = 80  # for the legend; the panel says above the figure what a title say
 
 def board_figure(trace: Trace, before: Trace | None = None, races: RaceReport | None = None) -> go.Figure:
     """The whole run from 0, on one time scale with the run before, and a mark where each of them finished."""
-    figure = timeline(trace, races=races, beneath=False)
-    ends = [trace.duration_ns / 1000]
+    end, notes = trace.duration_ns, [_note(trace.duration_ns, "finished", 0.68, style.INK)]
+    extra: list[Any] = [_finish(end, "end of this run", style.INK, "solid")]
     if before is not None:
-        figure.add_trace(ghost_trace(before))
-        ends.append(before.duration_ns / 1000)
-    figure.add_trace(_finish(ends[0], "end of this run", style.INK, "solid"))
-    notes = [_note(ends[0], f"finished: {time_text(trace.duration_ns)}", 0.68, style.INK)]
-    if before is not None:
-        figure.add_trace(_finish(ends[1], "end of the run before", _FAINT, "dot"))
-        notes.append(_note(ends[1], f"before: {time_text(before.duration_ns)}", 0.32, _FAINT))
-    return bare(figure).update_layout(xaxis_range=[0, 1.02 * max(ends)], annotations=notes)
+        extra = [ghost_trace(before), *extra, _finish(before.duration_ns, "end of the run before", _FAINT, "dot")]
+        notes.append(_note(before.duration_ns, "before", 0.32, _FAINT))
+        end = max(end, before.duration_ns)
+    figure = timeline(trace, races=races, beneath=False).add_traces(extra)
+    return bare(figure).update_layout(xaxis_range=[0, 1.02 * end / 1000], annotations=notes)
 
 
 def ghost_trace(trace: Trace) -> go.Bar:
@@ -53,23 +52,22 @@ def bare(figure: go.Figure) -> go.Figure:
     """The figure without its title, as wide as the panel, its legend above the plot."""
     height = figure.layout.height - figure.layout.margin.t + _TOP_PX
     legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}
-    figure.update_traces(legendgroup="", legendgrouptitle=None)  # titles of groups look like entries in a row
     return figure.update_layout(title=None, margin_t=_TOP_PX, height=height, autosize=True, legend=legend)
 
 
-def _finish(end_us: float, name: str, colour: str, dash: str) -> go.Scatter:
+def _finish(end_ns: int, name: str, colour: str, dash: str) -> go.Scatter:
     """A line across all lanes at the end of a run."""
     line = {"color": colour, "width": 3, "dash": dash}
     span = [-0.55, len(LANES) - 0.45]
-    return go.Scatter(name=name, x=[end_us] * 2, y=span, mode="lines", line=line, hoverinfo="name")
+    return go.Scatter(name=name, x=[end_ns / 1000] * 2, y=span, mode="lines", line=line, hoverinfo="name")
 
 
-def _note(end_us: float, text: str, place: float, colour: str) -> dict[str, object]:
+def _note(end_ns: int, what: str, place: float, colour: str) -> dict[str, object]:
     """The time at which a run finished, in the mostly empty lane H2D, left of its line."""
     return {
-        "x": end_us,
+        "x": end_ns / 1000,
         "y": ROW["H2D"] - 0.5 + place,
-        "text": f"<b>{text}</b>",
+        "text": f"<b>{what}: {time_text(end_ns)}</b>",
         "font": {"size": style.NOTE, "color": colour},
         "xanchor": "right",
         "xshift": -6,

@@ -23,8 +23,7 @@ def live_figure(trace: Trace, flips: Iterable[Flip]) -> go.Figure:
     bars = bar_traces(selection.bars, 0)
     for bar in bars:
         if bar.base is not None:
-            bar.update(base=[us / 1000 for us in bar.base], x=[us / 1000 for us in bar.x], legendgroup="")
-        bar.legendgrouptitle = None
+            bar.update(base=[us / 1000 for us in bar.base], x=[us / 1000 for us in bar.x])
     labels = label_trace(selection, 0)
     labels.x = [us / 1000 for us in labels.x]
     return figure.add_traces([*bars, labels, _flip_trace([flip for flip in flips if flip.end_ns / 1e6 >= low])])

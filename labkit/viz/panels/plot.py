@@ -50,4 +50,8 @@ def _library() -> bytes:
 
 
 def _text(figure: go.Figure) -> str:
-    return json.dumps({**figure.to_plotly_json(), "config": CONFIG}, cls=PlotlyJSONEncoder)
+    plain = figure.to_plotly_json()
+    for trace in plain["data"]:  # a panel's legend is a row, where the title of a group looks like one more entry
+        trace.pop("legendgroup", None)
+        trace.pop("legendgrouptitle", None)
+    return json.dumps({**plain, "config": CONFIG}, cls=PlotlyJSONEncoder)
