@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from labkit.device import open_device
 from labkit.device.api import Device
 from labkit.device.costs import Costs, Profile
 from labkit.device.traced import TracedDevice
@@ -241,27 +242,6 @@ class Engine:
     def _meta(self) -> dict[str, Any]:
         source = "virtual" if self.device.name.startswith("virtual") else "live"
         return {"source": source, "model": self.model.name, "switches": list(self.switches.on)}
-
-
-def open_device(
-    device: str | Device, profile: str | Path | Profile | Costs = "h200-8b", *, timing: bool = True
-) -> Device:
-    """A device by name; ``timing`` lets a real one tell when its operations ran.
-
-    Raises:
-        InvalidArgument: an unknown name. DeviceError: "cuda" where there is no GPU.
-    """
-    if not isinstance(device, str):
-        return device
-    if device == "virtual":
-        from labkit.device.virtual import VirtualDevice
-
-        return VirtualDevice(profile)
-    if device == "cuda":
-        from labkit.device.cuda import CudaDevice
-
-        return CudaDevice(timing=timing)
-    raise InvalidArgument("device", device, '"virtual", "cuda", or a Device')
 
 
 def default_sizes(model: Model, **changes: Any) -> Sizes:
