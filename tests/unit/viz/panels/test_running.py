@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
-from labkit import Engine, ladder
+from labkit import Engine, Switches, ladder
 from labkit.errors import EngineClosed, InvalidArgument, InvalidSwitches
 from labkit.switches import MECHANISMS, RUNG_NAMES, explain
 from labkit.viz.panels.running import AHEAD, REQUESTS, STEPS_KEPT, Running
@@ -129,4 +130,47 @@ def test_every_mechanism_can_be_flipped_there_and_back() -> None:
         running.advance(2)
     assert running.switches == ladder(0)
     assert [flip.text for flip in running.flips][-1] == "cuda_graphs off"
+    running.close()
+
+
+class LikeCuda(Running):
+    """A real GPU's clock goes on between two calls: here it does because the test lets it."""
+
+    def _build(self, switches: Switches) -> Engine:
+        asked, self.device = self.device, "virtual"
+        try:
+            return super()._build(switches)
+        finally:
+            self.device = asked
+
+
+@pytest.mark.parametrize("rung", [0, 5, 6])
+def test_on_a_device_whose_clock_goes_on_a_call_ends_idle_and_what_passes_between_is_cut_out(rung: int) -> None:
+    running = LikeCuda(rung, device="cuda")
+    for _ in range(6):
+        running.advance(4)
+        assert running._rolling.in_flight == 0
+        stood = running.now_ns
+        running._engine.device.sleep_until(running._engine.device.now_ns() + 10**9)
+    spans = running.trace.spans
+    assert running.now_ns == stood < 10**9
+    assert all(0 <= span.start_ns <= span.end_ns <= stood for span in spans)
+    assert (running.wrong, running.finished > 0) == (0, True)
+    running.want(cuda_graphs=rung != 6)
+    running.advance(4)
+    assert running.flips[0].start_ns == stood
+    running.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU")
+def test_on_a_real_gpu_it_runs_flips_and_is_right() -> None:
+    running = Running(0, device="cuda")
+    for rung in (0, 2, 5, 6, 2):
+        running.want(**{name: getattr(ladder(rung), name) for name in MECHANISMS})
+        for _ in range(5):
+            running.advance(8)
+        assert (running.wrong, running.finished > 0) == (0, True)
+        assert 0 < running.report().gpu_active <= 1
+    assert len(running.flips) == 4
     running.close()
