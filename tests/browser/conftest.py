@@ -9,9 +9,12 @@ import pytest
 from tests.browser.lab import ROOT, Server, environment, free_port, stop, stripped_notebooks, wait_for_token
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """JupyterLab as ``make lab ARGS=--no-browser`` starts it, in this environment, on copies of the notebooks."""
+    """JupyterLab as ``make lab ARGS=--no-browser`` starts it, in this environment, on copies of the notebooks.
+
+    Stopped after the last browser test: a panel that still runs would take a core from all tests that follow.
+    """
     home = tmp_path_factory.mktemp("jupyter")
     port = free_port()
     command = [
