@@ -9,11 +9,11 @@ import pytest
 from tests.browser.lab import ROOT, Server, environment, free_port, stop, stripped_notebooks, wait_for_token
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """JupyterLab as ``make lab ARGS=--no-browser`` starts it, in this environment, on copies of the notebooks.
 
-    Stopped after the last browser test: a panel that still runs would take a core from all tests that follow.
+    One for each test module: JupyterLab opens again what was open before, and a panel left running takes a core.
     """
     home = tmp_path_factory.mktemp("jupyter")
     port = free_port()
