@@ -35,10 +35,8 @@ check: $(VENV)/.check  ## lint, format and types
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-# Neither the time of the run nor widget state is stored: both would differ on every run.
-notebooks: $(VENV)/.lab  ## run every notebook and store its outputs, which make test compares
-	$(PY) -m nbconvert --to notebook --inplace --execute --ExecutePreprocessor.record_timing=False \
-	  --ExecutePreprocessor.store_widget_state=False $(wildcard $(NOTEBOOKS)/*.ipynb)
+notebooks: $(VENV)/.test  ## build the notebooks from notebooks/source, run them and store the outputs that make test compares
+	$(PY) notebooks/build.py
 
 clean:  ## remove the virtual environment
 	rm -rf $(VENV)

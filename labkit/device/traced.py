@@ -19,7 +19,12 @@ from labkit.trace.events import GraphNode, Touch, Trace
 from labkit.trace.recorder import Recorder
 
 _PACKAGE = Path(__file__).parent.parent
-_INNER = (str(_PACKAGE / "device"), str(_PACKAGE / "virtual_gpu"), contextlib.__file__)
+_INNER = (
+    str(_PACKAGE / "device"),
+    str(_PACKAGE / "virtual_gpu"),
+    str(_PACKAGE / "lessons" / "playground.py"),
+    contextlib.__file__,
+)
 
 
 class TracedDevice:
@@ -276,5 +281,7 @@ def _caller() -> str:
 
 @cache
 def _file(path: str) -> str | None:
-    """The file's name, None for one of the device layer."""
-    return None if path.startswith(_INNER) else Path(path).name
+    """The file's name, None for one of the device layer. A notebook's cell has a made-up file: it is ``cell``."""
+    if path.startswith(_INNER):
+        return None
+    return "cell" if "ipykernel_" in path else Path(path).name
