@@ -9,7 +9,7 @@ from typing import Any
 from labkit.engine.sampling import SamplingParams
 from labkit.errors import InvalidArgument
 from labkit.sizes import COUNTS
-from labkit.switches import MECHANISMS
+from labkit.switches import SWITCHES
 
 _WORDS = {"true": True, "on": True, "yes": True, "1": True, "false": False, "off": False, "no": False, "0": False}
 
@@ -36,14 +36,14 @@ def parse_settings(pairs: Iterable[str]) -> Settings:
         key, equals, value = pair.partition("=")
         if not equals:
             raise InvalidArgument("-s", pair, "write key=value")
-        if key in MECHANISMS:
+        if key in SWITCHES:
             settings.switches[key] = _switch(key, value)
         elif key in sizes:
             settings.sizes[key] = _number(key, value, int)
         elif key in sampling:
             settings.sampling[key] = _sampling(key, value)
         else:
-            known = ", ".join([*MECHANISMS, *sorted(sizes), *sorted(sampling)])
+            known = ", ".join([*SWITCHES, *sorted(sizes), *sorted(sampling)])
             raise InvalidArgument("-s", key, f"the settings are {known}")
     return settings
 

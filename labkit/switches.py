@@ -1,7 +1,8 @@
 """The mechanisms, the ladder of named settings, and what each combination will do.
 
 A *mechanism* is a thing a switch turns on; a *rung* is a named set of switches, each one a function of the rung
-before. Only ``engine/assemble.py`` turns switches into objects; nothing else in the engine looks at them.
+before. Beyond the ladder is what changes how the model runs and the order of nothing. Only ``engine/assemble.py`` turns
+switches into objects; nothing else in the engine looks at them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ class Switches:
     double_buffering  two slots (sets of host and device buffers) used in turn
     carry_over        a token still on the device replaces its placeholder there, before the forward pass
     cuda_graphs       a decode step is one graph launch: one graph per slot and padded size, one memory pool
+
+    Beyond the ladder, on top of any rung:
+
+    compiled          the model in its compiled form: merged weights, fused kernels between attention calls
     """
 
     streams: bool = False
@@ -30,6 +35,7 @@ class Switches:
     double_buffering: bool = False
     carry_over: bool = False
     cuda_graphs: bool = False
+    compiled: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -40,17 +46,19 @@ class Switches:
     def with_(self, **changes: bool) -> Switches:
         """The same switches with some changed. Raises InvalidSwitches on an unknown name."""
         for name, value in changes.items():
-            if name not in MECHANISMS:
-                raise InvalidSwitches(name, value, f"the mechanisms are {', '.join(MECHANISMS)}")
+            if name not in SWITCHES:
+                raise InvalidSwitches(name, value, f"the mechanisms are {', '.join(SWITCHES)}")
         return replace(self, **changes)
 
     @property
     def on(self) -> tuple[str, ...]:
-        """The names of the mechanisms that are on, in ladder order."""
-        return tuple(name for name in MECHANISMS if getattr(self, name))
+        """The names of the mechanisms that are on, in ladder order, those beyond the ladder last."""
+        return tuple(name for name in SWITCHES if getattr(self, name))
 
 
-MECHANISMS: tuple[str, ...] = tuple(field.name for field in fields(Switches))
+SWITCHES: tuple[str, ...] = tuple(field.name for field in fields(Switches))
+BEYOND: tuple[str, ...] = ("compiled",)
+MECHANISMS: tuple[str, ...] = tuple(name for name in SWITCHES if name not in BEYOND)  # those of the ladder
 
 
 # The ladder: each rung adds one mechanism to the rung before.
@@ -112,7 +120,7 @@ def ladder(rung: str | int) -> Switches:
 
 @dataclass(frozen=True)
 class Finding:
-    """One sentence about a combination. ``kind`` is ``wrong``, ``unused`` or ``slow``."""
+    """One sentence about a combination. ``kind`` is ``wrong``, ``unused``, ``slow`` or ``note``."""
 
     kind: str
     mechanism: str
@@ -192,6 +200,13 @@ _RULES: tuple[_Rule, ...] = (
         "carry_over",
         lambda s: s.carry_over and not s.lookahead,
         "The host knows every token before it fills the next step, so nothing is ever carried over.",
+    ),
+    _Rule(
+        "note",
+        "compiled",
+        lambda s: s.compiled,
+        "The model runs in its compiled form: fewer, larger kernels and the same tokens, up to rounding. A model that "
+        "has no such form (toy) runs as it is, and the virtual GPU prices both alike.",
     ),
 )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.switches import MECHANISMS
+from labkit.switches import SWITCHES
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "labkit"
@@ -76,7 +76,7 @@ def reads_of_switches(source: str) -> list[str]:
     tree = without_type_checking(ast.parse(source))
     found = [f"{line}: {name}" for line, name in imports(tree) if f"{name}.".startswith("labkit.switches.")]
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node.attr in {*MECHANISMS, "on"}:
+        if isinstance(node, ast.Attribute) and node.attr in {*SWITCHES, "on"}:
             owner = ast.unparse(node.value)
             if owner.split(".")[-1] in ("switches", "_switches"):
                 found.append(f"{node.lineno}: {owner}.{node.attr}")

@@ -37,14 +37,14 @@ def assemble(
 
     Raises:
         UnsafeSwitches: a combination that cannot be right, without ``unsafe``.
-        InvalidArgument: sizes that the model cannot serve.
+        InvalidArgument: sizes that the model cannot serve, or a shape that has no compiled form.
     """
     explanation = explain(switches)
     if not explanation.right and not unsafe:
         raise UnsafeSwitches("switches", switches.on, f"{explanation.why} Pass unsafe=True to run it all the same")
     if sizes.max_model_len > model.max_model_len:
         raise InvalidArgument("max_model_len", sizes.max_model_len, f"at most {model.max_model_len} for {model.name}")
-    model = model.for_block_size(sizes.block_size)
+    model = (model.compiled() if switches.compiled else model).for_block_size(sizes.block_size)
     streams = _streams(switches, device)
     slots = SlotSet(
         device,

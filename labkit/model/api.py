@@ -73,6 +73,15 @@ class Model(Protocol):
         May synchronise with the device, so the engine asks before anything is in flight.
         """
 
+    def compiled(self) -> Model:
+        """The same model and weights with fewer, larger kernels; the model itself where there is nothing to compile.
+
+        Logits may differ in rounding. Every call gives the same object, so that nothing is compiled twice.
+
+        Raises:
+            InvalidArgument: the model could be compiled, and its shape is not one that labkit can.
+        """
+
     def kv_specs(self) -> Sequence[KVSpec]:
         """The tensors that the engine allocates for this model, in the order ``forward`` gets them."""
 

@@ -86,6 +86,7 @@ class HFModel:
         self.eos_token_ids = _eos_token_ids(module, tokenizer)
         self.attention = _choose_attention(module, block_size)
         self._view = _paged_view(module)
+        self._compiled: Any = None
 
     def kv_specs(self) -> Sequence[KVSpec]:
         """K and V of every layer: k0, v0, k1, v1, ..., each ``(kv_heads, head_dim)`` per token."""
@@ -139,6 +140,16 @@ class HFModel:
     def for_block_size(self, block_size: int) -> HFModel:
         """The same model and weights, with the fastest attention that works for this KV block size."""
         return HFModel(self.module, self.tokenizer, self.name, block_size)
+
+    def compiled(self) -> Any:
+        """The compiled form: a ``FusedModel``. It goes through inductor on CUDA, and elsewhere, where a C++ compiler
+        would be needed and no time is won, through the tracing alone."""
+        from labkit.model.fused import FusedModel
+
+        if self._compiled is None:
+            backend = "inductor" if self.module.device.type == "cuda" else "aot_eager"
+            self._compiled = FusedModel(self, compiled=True, backend=backend)
+        return self._compiled
 
 
 def _paged_view(module: Any) -> Any:

@@ -52,7 +52,7 @@ class FusedModel:
 
     def __init__(self, base: HFModel, *, compiled: bool = False, backend: str = "inductor") -> None:
         _check(base.module)
-        self.base, self.compiled, self.backend = base, compiled, backend
+        self.base, self.is_compiled, self.backend = base, compiled, backend
         self.name, self.vocab_size, self.max_model_len = base.name, base.vocab_size, base.max_model_len
         self.eos_token_ids, self.module, self.attention = base.eos_token_ids, base.module, base.attention
         config = base.module.config
@@ -60,14 +60,19 @@ class FusedModel:
         self._size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         self._eps = config.rms_norm_eps
         self._layers = [_merge(layer) for layer in base.module.model.layers]
-        self._functions: dict[tuple[str, int], Callable[..., Any]] = {}
+        self._functions: dict[tuple[str, int, torch.Size], Callable[..., Any]] = {}
 
     @property
     def preferred_block_size(self) -> int:
         return self.base.preferred_block_size
 
     def for_block_size(self, block_size: int) -> FusedModel:
-        return FusedModel(self.base.for_block_size(block_size), compiled=self.compiled, backend=self.backend)
+        model = FusedModel(self.base.for_block_size(block_size), compiled=self.is_compiled, backend=self.backend)
+        model._functions = self._functions  # they know no weights and no cache, so every engine may use them
+        return model
+
+    def compiled(self) -> FusedModel:
+        return self if self.is_compiled else self.base.compiled()
 
     def kv_specs(self) -> Sequence[KVSpec]:
         return self.base.kv_specs()
@@ -82,7 +87,7 @@ class FusedModel:
         return self.base.decode(tokens)
 
     def to(self, device: torch.device) -> FusedModel:
-        return FusedModel(self.base.to(device), compiled=self.compiled, backend=self.backend)
+        return FusedModel(self.base.to(device), compiled=self.is_compiled, backend=self.backend)
 
     @torch.inference_mode()
     def forward(self, inputs: BatchInputs, kv: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -91,7 +96,7 @@ class FusedModel:
         model, layers = self.module.model, self._layers
         x = F.embedding(inputs.token_ids.clamp(0, self.vocab_size - 1), model.embed_tokens.weight)  # [T, E]
         cos, sin = (t[0] for t in model.rotary_emb(x[None], inputs.positions.clamp(0, self.max_model_len - 1)[None]))
-        enter, between, leave = (self._function(f, inputs) for f in (_enter, _between, _leave))
+        enter, between, leave = (self._function(f, inputs, kv[0].shape) for f in (_enter, _between, _leave))
         place = (cos, sin, inputs.slot_mapping)
         shape = (self._heads, self._kv_heads, self._size, self._eps)
         flat = [token_view(cache) for cache in kv]  # [places in the pool, K, D]
@@ -108,14 +113,15 @@ class FusedModel:
         logits: torch.Tensor = leave(attended, x, *weights, model.norm.weight, self.module.lm_head.weight, rows, shape)
         return logits
 
-    def _function(self, plain: Any, inputs: BatchInputs) -> Callable[..., Any]:
+    def _function(self, plain: Any, inputs: BatchInputs, cache: torch.Size) -> Callable[..., Any]:
         """``plain``, compiled for this token count if the batch is one that a graph would hold."""
-        if not self.compiled or not inputs.shape.decode_only:
+        if not self.is_compiled or not inputs.shape.decode_only:
             return plain
-        key = (plain.__name__, inputs.shape.tokens)
+        key = (plain.__name__, inputs.shape.tokens, cache)
         if key not in self._functions:
-            # a function object of its own per size: torch.compile limits the recompilations of one
-            copy = FunctionType(plain.__code__, plain.__globals__, f"{plain.__name__}_{key[1]}")
+            # a code object of its own per size: torch.compile allows one code object eight compilations
+            code = plain.__code__.replace(co_name=f"{plain.__name__}_{key[1]}")
+            copy = FunctionType(code, plain.__globals__, code.co_name)
             self._functions[key] = torch.compile(copy, dynamic=False, fullgraph=True, backend=self.backend)
         return self._functions[key]
 

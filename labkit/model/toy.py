@@ -11,6 +11,7 @@ a row alike.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import torch
@@ -44,6 +45,9 @@ class ToyModel:
     def for_block_size(self, block_size: int) -> ToyModel:
         return self
 
+    def compiled(self) -> ToyModel:
+        return self
+
     def kv_specs(self) -> Sequence[KVSpec]:
         return KVSpec("key", (), torch.int64), KVSpec("total", (), torch.int64)
 
@@ -57,7 +61,7 @@ class ToyModel:
         return "".join(chr(97 + token % 26) for token in tokens)
 
     def to(self, device: torch.device) -> ToyModel:
-        moved = ToyModel(self.vocab_size, self.max_model_len, self.eos_token_ids)
+        moved = copy.copy(self)
         moved._tokens, moved._salt = self._tokens.to(device), self._salt.to(device)
         return moved
 

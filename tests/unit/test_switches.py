@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from labkit.errors import InvalidSwitches
-from labkit.switches import MECHANISMS, RUNG_NAMES, Switches, explain, ladder
+from labkit.switches import BEYOND, MECHANISMS, RUNG_NAMES, SWITCHES, Switches, explain, ladder
 
 
 def test_each_rung_adds_one_mechanism_in_order():
@@ -73,6 +73,18 @@ def test_an_explanation_reads_as_text():
     text = str(explain(ladder("lookahead")))
     assert text.splitlines()[0].startswith("Wrong without double_buffering and carry_over: With one slot")
     assert len(text.splitlines()) == 3
+
+
+def test_a_mechanism_beyond_the_ladder_is_on_no_rung_and_changes_no_verdict():
+    assert (*MECHANISMS, *BEYOND) == SWITCHES
+    for rung in range(len(RUNG_NAMES)):
+        plain, compiled = ladder(rung), ladder(rung).with_(compiled=True)
+        assert not plain.compiled
+        assert compiled.on == (*plain.on, "compiled")
+        assert explain(compiled).right == explain(plain).right
+        assert explain(compiled).why == explain(plain).why
+        added = [finding for finding in explain(compiled).findings if finding not in explain(plain).findings]
+        assert [(finding.kind, finding.mechanism) for finding in added] == [("note", "compiled")]
 
 
 def test_every_mechanism_is_documented():

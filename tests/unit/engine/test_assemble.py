@@ -65,6 +65,31 @@ def test_sizes_that_the_model_cannot_serve():
         assemble(Switches(), SIZES, VirtualDevice(), ToyModel(max_model_len=8))
 
 
+class TwoForms(ToyModel):
+    """A toy that has a compiled form, which remembers its block size."""
+
+    block_size = 0
+
+    def compiled(self):
+        model = TwoForms(self.vocab_size, self.max_model_len)
+        model.name = "compiled toy"
+        return model
+
+    def for_block_size(self, block_size):
+        self.block_size = block_size
+        return self
+
+
+@pytest.mark.parametrize(("compiled", "name"), [(False, "toy"), (True, "compiled toy")])
+def test_compiled_asks_the_model_for_its_compiled_form(compiled, name):
+    model = assemble(Switches(compiled=compiled), SIZES, VirtualDevice(), TwoForms()).model
+    assert (model.name, model.block_size) == (name, SIZES.block_size)
+
+
+def test_a_model_with_nothing_to_compile_runs_as_it_is():
+    assert type(core_of(Switches(compiled=True)).model) is ToyModel
+
+
 def test_an_unknown_wait_to_drop():
     with pytest.raises(InvalidSwitches, match="dropped wait='h2d': the waits are compute_waits_h2d"):
         core_of(ladder("events"), dropped_waits=["h2d"])
