@@ -44,7 +44,7 @@ def batch_view(run: Any, *, steps: tuple[int, int] | None = None, max_steps: int
             yaxis=_rows_axis(most, "row of the batch"),
         )
     )
-    figure.add_trace(cells_trace("rows", cells))
+    figure.add_trace(cells_trace("rows", cells, size=style.AXIS))
     figure.add_trace(key_trace("decode", style.GRID))
     return figure.add_trace(key_trace("prefill chunk", style.GRID, _PREFILL_HATCH))
 
@@ -133,7 +133,7 @@ def kv_view(
             yaxis=_rows_axis(len(drawn), "block of the KV pool", list(drawn)),
         )
     )
-    figure.add_trace(cells_trace("blocks", cells, size=style.LABEL - 2))
+    figure.add_trace(cells_trace("blocks", cells))
     figure.add_trace(key_trace("a request's", style.GRID))
     return figure.add_trace(key_trace("held", _HELD, "x"))
 
@@ -156,7 +156,8 @@ def _block_cell(step: StepRecord, block: int, owner: int, place: int) -> Cell:
 def _kv_sentence(steps: list[StepRecord]) -> str:
     counts = [sum(1 for _ in _owned(step)) for step in steps]
     held, pool = max(len(step.held) for step in steps), steps[0].num_blocks
-    return f"At most {max(counts)} of {pool} KV blocks are in use at once; up to {held} are held for a step in flight."
+    most = f"up to {held} {'is' if held == 1 else 'are'}" if held else "none is"
+    return f"At most {max(counts)} of {pool} KV blocks are in use at once; {most} held for a step in flight."
 
 
 def _kv_table(steps: list[StepRecord]) -> Table:

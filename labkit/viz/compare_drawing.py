@@ -11,8 +11,9 @@ from labkit.analysis.comparison import Comparison
 from labkit.analysis.units import share_text, time_text
 from labkit.trace.events import LANES
 from labkit.viz import style
-from labkit.viz.drawing import ROW, bar_traces, label_trace
+from labkit.viz.drawing import ROW, bar_traces
 from labkit.viz.frame import domains
+from labkit.viz.labels import label_trace
 from labkit.viz.sides import Side
 
 _LANES_PX, _NUMBERS_PX, _AXIS_PX, _BETWEEN_PX = 300, 150, 105, 12
@@ -34,7 +35,8 @@ def draw_run(figure: go.Figure, side: Side, axis: str, legend_of: Side | None) -
     _write(figure, headline, x=0, xref="paper", xanchor="left", yref=axis)
     low, high = figure.layout.xaxis.range
     room = (high - end) / (high - low)  # to the right of the mark
-    _write(figure, side.finish, x=end, xref="x", xanchor="left" if room > 0.3 else "right", yref=axis)
+    anchor = {"xanchor": "left", "xshift": 4} if room > 0.3 else {"xanchor": "right", "xshift": -4}
+    _write(figure, f"<b>{side.finish}</b>", x=end, xref="x", yref=axis, **anchor)
 
 
 def _write(figure: go.Figure, text: str, **where: Any) -> None:

@@ -1,8 +1,8 @@
-"""The plotly traces of a timeline: bars, labels, arrows, and the strip. Times become microseconds here."""
+"""The plotly traces of a timeline: bars, arrows, and the strip. Times become microseconds here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from html import escape
 
 import plotly.graph_objects as go
@@ -12,11 +12,10 @@ from labkit.analysis.occupancy import occupancy
 from labkit.analysis.units import bytes_text, time_text
 from labkit.trace.events import DEVICE_KINDS, LANES, Span, Trace
 from labkit.viz import style
-from labkit.viz.bars import IDLE, LAUNCH, WAIT, Bar, Selection
+from labkit.viz.bars import IDLE, WAIT, Bar, Selection
 
 ROW = {lane: len(LANES) - 1 - place for place, lane in enumerate(LANES)}  # y of a lane; the CPU is on top
 BINS = 400
-_PLOT_PX, _CHARACTER_PX = 580, 8  # labels are fitted to the plot of a notebook cell 900 px wide
 _HOVER = (
     "<b>%{customdata[0]}</b> (%{customdata[1]})<br>%{customdata[2]}<br>%{customdata[3]}%{customdata[4]}<extra></extra>"
 )
@@ -56,7 +55,7 @@ def _bar_trace(kind: str, bars: list[Bar], hatches: dict[str, str], zero_ns: int
         legendgrouptitle={"text": look.section},
         marker={
             "color": look.fill,
-            "line": {"width": 1 if look.outline else 0, "color": look.outline or look.fill},
+            "line": {"width": look.outline_px if look.outline else 0, "color": look.outline or look.fill},
             "pattern": _pattern(look, [hatches.get(bar.slot, "") for bar in bars]),
         },
     )
@@ -64,7 +63,7 @@ def _bar_trace(kind: str, bars: list[Bar], hatches: dict[str, str], zero_ns: int
 
 def _pattern(look: style.Look, shapes: list[str]) -> dict[str, object]:
     if look.hatch:
-        return {"shape": look.hatch, "fillmode": "replace", "bgcolor": style.PAPER, "size": 8, "solidity": 0.2}
+        return {"shape": look.hatch, "fillmode": "replace", "bgcolor": style.PAPER, "size": 8, "solidity": 0.3}
     shape = shapes if any(shapes) else ""
     return {"shape": shape, "fillmode": "overlay", "fgcolor": look.text, "fgopacity": 0.35, "size": 9, "solidity": 0.2}
 
@@ -98,56 +97,6 @@ def _why(bar: Bar) -> str:
     if bar.lane == "CPU" and bar.kind != WAIT:
         return ""  # the host's own work
     return f"\nwaited for {bar.detail or 'nothing but its own stream'}"
-
-
-def label_trace(selection: Selection, zero_ns: int) -> go.Scatter:
-    """Names inside the bars that are wide enough for them, as one trace."""
-    per_px = max(1, selection.end_ns - selection.start_ns) / _PLOT_PX
-    placed = [(bar, text) for bar in selection.bars if (text := _label(bar, per_px, selection))]
-    return go.Scatter(
-        x=[(bar.start_ns + bar.end_ns - 2 * zero_ns) / 2000 for bar, _ in placed],
-        y=[ROW[bar.lane] + (0.2 if _is_phase(bar) else look_of(bar).lift) for bar, _ in placed],
-        text=[escape(text) for _, text in placed],
-        mode="text",
-        textfont={"size": style.LABEL, "color": [_label_colour(bar) for bar, _ in placed]},
-        hoverinfo="skip",
-        showlegend=False,
-        cliponaxis=True,
-    )
-
-
-def _is_phase(bar: Bar) -> bool:
-    return bar.lane == "CPU" and bar.kind not in (WAIT, LAUNCH)
-
-
-def _label_colour(bar: Bar) -> str:
-    return look_of(bar).text
-
-
-def _label(bar: Bar, ns_per_px: float, selection: Selection) -> str:
-    """The longest of a bar's names that fits into the part of it that is drawn, or nothing."""
-    drawn = min(bar.end_ns, selection.end_ns) - max(bar.start_ns, selection.start_ns)
-    if drawn < bar.end_ns - bar.start_ns:
-        return ""  # its middle may lie outside
-    return next((name for name in _names(bar) if len(name) * _CHARACTER_PX <= drawn / ns_per_px), "")
-
-
-def _names(bar: Bar) -> Iterator[str]:
-    if bar.kind == IDLE:
-        yield bar.name
-        yield "idle"
-    elif _is_phase(bar):
-        yield bar.name
-    elif bar.kind == LAUNCH:
-        yield bar.name
-        yield "launch"
-    elif bar.kind == WAIT:
-        yield "CPU waits"
-        yield "waits"
-    else:
-        yield f"{bar.name}, step {bar.step}" if bar.step >= 0 else bar.name
-        yield f"step {bar.step}" if bar.step >= 0 else ""
-        yield str(bar.step) if bar.step >= 0 else ""
 
 
 def arrow_trace(trace: Trace, step: int) -> go.Scatter:
@@ -184,10 +133,14 @@ def arrow_trace(trace: Trace, step: int) -> go.Scatter:
 def _arrow(wait: Wait, span: Span) -> tuple[tuple[int, float], tuple[int, float]]:
     """From the edge of one bar to the facing edge of the other; into a host wait where it ends."""
     source, target = ROW[wait.before.lane], ROW[span.lane]
-    half = 0.4 * ((target > source) - (target < source))
+    up = (target > source) - (target < source)
     arrives = span.start_ns if span.kind in DEVICE_KINDS else max(span.start_ns, wait.before.end_ns)
     leaves = min(wait.before.end_ns, arrives)  # a launch may return after the device has begun
-    return (leaves, source + half), (arrives, target - half)
+    return (leaves, source + up * _half_height(wait.before.lane)), (arrives, target - up * _half_height(span.lane))
+
+
+def _half_height(lane: str) -> float:
+    return style.LOOKS[f"{lane} copy" if lane in ("H2D", "D2H") else "kernel"].height / 2
 
 
 def strip_traces(trace: Trace, selection: Selection) -> list[go.Heatmap | go.Scatter]:

@@ -22,8 +22,9 @@ from labkit.viz.batches import batch_view, kv_view
 from labkit.viz.blame import blame
 from labkit.viz.carried import carry_over_view
 from labkit.viz.compare import compare
-from labkit.viz.drawing import ROW, arrow_trace, bar_traces, label_trace, strip_traces
+from labkit.viz.drawing import ROW, arrow_trace, bar_traces, strip_traces
 from labkit.viz.frame import domains, frame, table_of, trace_of
+from labkit.viz.labels import label_trace
 from labkit.viz.memory import memory
 from labkit.viz.race_marks import race_notes, race_trace
 from labkit.viz.strips import Counter, counter_axis, counter_name, counter_trace, counters

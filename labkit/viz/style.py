@@ -22,11 +22,15 @@ SLOT_HATCHES: tuple[str, ...] = ("", "/", "\\", "|", "-", "+")
 
 @dataclass(frozen=True)
 class Look:
-    """How the bars of one kind look. ``hatch`` replaces the fill; a slot's hatch lies over it."""
+    """How the bars of one kind look. ``hatch`` replaces the fill; a slot's hatch lies over it.
+
+    A copy is often narrower than a pixel: its outline is what is seen of it then.
+    """
 
     fill: str
     text: str = INK
     outline: str = ""
+    outline_px: int = 1
     hatch: str = ""
     height: float = 0.8  # of a lane
     lift: float = 0.0  # centre above the lane's middle
@@ -43,11 +47,11 @@ LOOKS: dict[str, Look] = {
     "settle": Look("#D3E9F6", section="CPU"),
     "launch": Look("#003F63", hatch="|", outline="#003F63", height=0.36, lift=-0.2, section="CPU"),
     "CPU waits": Look("#9CBED6", hatch=".", outline="#003F63", height=0.36, lift=-0.2, section="CPU"),
-    "H2D copy": Look(H2D, outline="#5C3F00"),
+    "H2D copy": Look(H2D, outline="#A86F00", outline_px=2, height=0.7),
     "kernel": Look(COMPUTE),
     "graph": Look(GRAPH, PAPER),
-    "D2H copy": Look(D2H),
-    "compute is idle": Look(IDLE, hatch="x", height=0.5),
+    "D2H copy": Look(D2H, outline="#B0588A", outline_px=2, height=0.7),
+    "compute is idle": Look(IDLE, outline=IDLE, hatch="x", height=0.5),
 }
 OTHER_PHASE = Look("#4F7183", PAPER, section="CPU")
 OTHER_OPERATION = Look("#737373", PAPER)

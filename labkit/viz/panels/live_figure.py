@@ -9,7 +9,8 @@ import plotly.graph_objects as go
 from labkit.trace.events import LANES, Trace
 from labkit.viz import style
 from labkit.viz.bars import select
-from labkit.viz.drawing import ROW, bar_traces, label_trace
+from labkit.viz.drawing import ROW, bar_traces
+from labkit.viz.labels import label_trace
 from labkit.viz.panels.running import Flip
 
 _LANES_PX, _MARGIN = 400, {"l": 115, "r": 20, "t": 100, "b": 65}

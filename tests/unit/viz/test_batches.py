@@ -92,4 +92,4 @@ def test_a_large_pool_is_cut_and_says_so():
 
 
 def test_a_synchronous_run_holds_no_block():
-    assert "up to 0 are held" in kv_view(mixed_run(0)).layout.meta["summary"]
+    assert "none is held" in kv_view(mixed_run(0)).layout.meta["summary"]

@@ -59,7 +59,7 @@ def test_each_run_has_a_mark_where_it_finished():
     for axis, trace, name in (("y", A, "before"), ("y2", B, "after")):
         assert set(marks[axis].x) == {trace.duration_ns / 1000}
         assert marks[axis].name == f"{name}: finished at {time_text(trace.duration_ns)}"
-        assert f"finished at {time_text(trace.duration_ns)}" in texts(figure)
+        assert f"<b>finished at {time_text(trace.duration_ns)}</b>" in texts(figure)
         assert f"<b>{name}</b>: GPU active {share_text(report(trace).gpu_active)}" in texts(figure)
 
 
