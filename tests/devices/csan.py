@@ -7,10 +7,16 @@ told of host memory, of byte ranges, or of what a graph replay does: PyTorch has
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
-from torch.cuda._sanitizer import EventHandler
+import torch
 
 from labkit.trace.events import DEVICE_KINDS, Span, Trace
+
+# Importing the sanitizer turns on torch's tracing of every CUDA call, with a stack trace each: on a real GPU each call
+# then takes milliseconds, in every other test of the process too.
+with patch.object(torch._C, "_activate_gpu_trace", lambda: None):
+    from torch.cuda._sanitizer import EventHandler
 
 
 class Sanitizer:

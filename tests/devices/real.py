@@ -23,8 +23,8 @@ import torch
 
 from tests.devices.program import Work
 
-UNIT_US = 50.0  # microseconds of a unit
-_SHARE, _FLOOR = 0.15, 5.0  # tolerance of a time: 15 %, and at least 5 units (250 us)
+UNIT_US = 100.0  # microseconds of a unit
+_SHARE, _FLOOR = 0.15, 5.0  # tolerance of a time: 15 %, and at least 5 units (500 us)
 
 
 class Real:
@@ -226,7 +226,7 @@ def warm_up() -> None:
 
 
 def first_use(stream: Any) -> None:
-    """The first work of a stream takes the host about 2.5 ms."""
+    """The first work of a stream can take the host milliseconds."""
     with torch.cuda.stream(stream):
         torch.cuda._sleep(1000)
         torch.ones(1, device="cuda").add_(1)
