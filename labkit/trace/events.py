@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 LANES: tuple[str, ...] = ("CPU", "H2D", "compute", "D2H")
@@ -131,11 +132,11 @@ class Trace:
         """All spans of one step."""
         return tuple(span for span in self.spans if span.step == number)
 
-    @property
+    @cached_property
     def start_ns(self) -> int:
         return min((span.start_ns for span in self.spans), default=0)
 
-    @property
+    @cached_property
     def end_ns(self) -> int:
         return max((span.end_ns for span in self.spans), default=0)
 

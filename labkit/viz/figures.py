@@ -81,9 +81,10 @@ def timeline(
     if arrows_for is not None and all(span.step != arrows_for for span in trace.spans):
         raise InvalidArgument("arrows_for", arrows_for, f"one of the trace's {trace.steps} steps")
     lines = _counters(source, trace, selection) if beneath else []
-    notes = [*_notes(trace, report(trace), selection, arrows_for), *_run_note(source)]
+    numbers = report(trace)
+    notes = [*_notes(trace, numbers, selection, arrows_for), *_run_note(source)]
     notes += race_notes(races) if races is not None else []
-    figure = go.Figure(layout=_layout(trace, selection, notes, lines))
+    figure = go.Figure(layout=_layout(trace, selection, summary(numbers), notes, lines))
     if not trace.spans:
         return figure.add_annotation(text=_EMPTY, showarrow=False, x=0.5, xref="paper", y=0.5, yref="paper")
     figure.add_traces(bar_traces(selection.bars, trace.start_ns))
@@ -173,7 +174,9 @@ def _notes(trace: Trace, numbers: Report, selection: Selection, arrows_for: int 
     return notes
 
 
-def _layout(trace: Trace, selection: Selection, notes: list[str], lines: Sequence[Counter]) -> go.Layout:
+def _layout(
+    trace: Trace, selection: Selection, sentence: str, notes: list[str], lines: Sequence[Counter]
+) -> go.Layout:
     blocks = [_LANES_PX, *[_COUNTER_PX] * len(lines), *[_STRIP_PX] * selection.reduced]
     gaps = [*[_BETWEEN_PX] * len(lines), *[_AXIS_PX] * selection.reduced]
     inner, placed = domains(blocks, gaps)
@@ -181,7 +184,7 @@ def _layout(trace: Trace, selection: Selection, notes: list[str], lines: Sequenc
     time = {"title": {"text": "time (µs)"}, "range": [low, high], "tickformat": ",", "exponentformat": "none"}
     below = f"y{len(lines) + 2}" if lines else "y"  # the axis that the time axis lies below
     layout = frame(
-        summary(report(trace)),
+        sentence,
         notes,
         inner,
         xaxis=time | {"anchor": below},

@@ -72,7 +72,8 @@ def _tokens(trace: Trace, start_ns: int, end_ns: int, steps: Sequence[StepRecord
 
 
 def _us(trace: Trace, times: Sequence[int]) -> list[float]:
-    return [(ns - trace.start_ns) / 1000 for ns in times]
+    zero_ns = trace.start_ns  # looks at every span
+    return [(ns - zero_ns) / 1000 for ns in times]
 
 
 def counter_trace(counter: Counter, axis: str) -> go.Scatter:
