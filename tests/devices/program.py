@@ -32,6 +32,7 @@ class Virtual:
     """A program on the virtual GPU. Names that are not here are ``VirtualGPU``'s, so torch.cuda's."""
 
     real = False
+    unit_ms = 0.001
 
     def __init__(
         self,

@@ -140,8 +140,7 @@ def test_rule_24_elapsed_time(dev: Any) -> None:
     dev.kernel(30, s)
     b.record(s)
     s.synchronize()
-    unit_ms = dev.about(30)
-    assert a.elapsed_time(b) / (0.05 if dev.real else 0.001) == unit_ms
+    assert a.elapsed_time(b) / dev.unit_ms == dev.about(30)
 
 
 def test_rule_24_elapsed_time_does_not_wait_and_names_what_is_missing(dev: Any) -> None:

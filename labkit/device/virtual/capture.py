@@ -107,6 +107,8 @@ class Capturing(Core):
         here: Capture | None = self._capturing(stream)
         there: Capture | None = event.handle.captured
         if here is not None and event.handle.external:
+            if event.handle.gpu == -1:
+                return True  # never recorded anywhere: in PyTorch the event does not exist yet (16), and no node is made
             here.add(stream, Node(f"wait {event.name}", "", here.tails[stream], waits_for=event))
             return True
         if here is None and there is None:
@@ -144,7 +146,8 @@ class Capturing(Core):
         """Work on the default stream would wait for blocking streams, captured ones too."""
         for capture in self._captures:
             if any(s.handle.blocking and s.handle.gpu == default.handle.gpu for s in capture.tails):
-                self._break(capture, 906, "the default stream would depend on a captured blocking stream")
+                # the call is refused and the capture goes on: seen on an H200 (50)
+                raise CaptureError(906, "the default stream would depend on a captured blocking stream")
 
     def _check_host_call(
         self, what: str, *, stream: Stream | None = None, event: Event | None = None, every_stream: bool = False
