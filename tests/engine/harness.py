@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+import torch
+
 from labkit.engine.batch import Batch
 from labkit.engine.blocks import BlockPool
 from labkit.engine.request import Request, State, TokenEvent
@@ -78,7 +80,10 @@ def sizes(block_size: int, **changes: int) -> Sizes:
 
 
 def build(rung: int, capacities: Sizes, model: ToyModel = MODEL, **options: object) -> Engine:
-    return Engine(model, switches=rung, sizes=capacities, trace=False, **options)  # type: ignore[arg-type]
+    """An engine; with ``device="cuda"`` the model goes there too."""
+    if options.get("device") == "cuda":
+        model = model.to(torch.device("cuda"))
+    return Engine(model, switches=rung, sizes=capacities, **{"trace": False, **options})  # type: ignore[arg-type]
 
 
 def play(engine: Engine, asks: Sequence[Ask], each_step: Callable[[Engine], None] = lambda engine: None) -> Played:
@@ -192,11 +197,12 @@ def check(
     model: ToyModel = MODEL,
     *,
     prepare: Callable[[Engine], None] = lambda engine: None,
+    device: str = "virtual",
 ) -> dict[int, Played]:
-    """All right rungs give each request's tokens alone. Returns what happened on each."""
+    """All right rungs give each request's tokens alone, which is on the virtual GPU. Returns what happened on each."""
     wanted, all_played = expected(asks, capacities.block_size, model), {}
     for rung in RIGHT:
-        with build(rung, capacities, model) as engine:
+        with build(rung, capacities, model, device=device) as engine:
             prepare(engine)
             all_played[rung] = play(engine, asks)
         assert all_played[rung].outcomes == wanted, f"rung {rung}"

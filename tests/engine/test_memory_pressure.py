@@ -30,12 +30,12 @@ class Victims:
 
 
 @pytest.mark.parametrize("blocks", [6, 7, 9])
-def test_preemption_by_recompute(block_size: int, blocks: int) -> None:
+def test_preemption_by_recompute(block_size: int, blocks: int, device: str) -> None:
     """Case 14: tokens equal those of a run with room to spare, victims in flight included."""
     asks = [ask(prompt(block_size - 1 - i % 3, i), 2 * block_size + 3) for i in range(4)]
     for rung in RIGHT:
         victims = Victims()
-        with build(rung, sizes(block_size, max_rows=4, num_blocks=blocks)) as engine:
+        with build(rung, sizes(block_size, max_rows=4, num_blocks=blocks), device=device) as engine:
             victims.watch(engine)
             played = play(engine, asks)
         assert played.outcomes == expected(asks, block_size)

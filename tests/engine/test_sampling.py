@@ -21,9 +21,9 @@ MIXED = [
 ]
 
 
-def test_mixed_sampling_in_one_batch(block_size: int) -> None:
+def test_mixed_sampling_in_one_batch(block_size: int, device: str) -> None:
     """Case 22: the same tokens as alone, whatever else is in the batch."""
-    played = check(MIXED, sizes(block_size))
+    played = check(MIXED, sizes(block_size), device=device)
     for each in played.values():
         assert each.requests[4].output != each.requests[5].output, "another seed draws other tokens"
         assert any(batch.rows == len(MIXED) and batch.random for batch in each.batches)
@@ -68,11 +68,11 @@ def assert_logprobs(one: Ask, tokens: list[int], logprobs: list[float]) -> None:
 
 
 @pytest.mark.parametrize("blocks", [None, 4], ids=["roomy", "preempted"])
-def test_logprobs(block_size: int, blocks: int | None) -> None:
+def test_logprobs(block_size: int, blocks: int | None, device: str) -> None:
     """Case 23, and that a request that did not ask gets none."""
     changes = {"num_blocks": blocks * 16 // block_size, "max_rows": 3} if blocks else {}
     for rung in RIGHT:
-        with build(rung, sizes(block_size, **changes)) as engine:
+        with build(rung, sizes(block_size, **changes), device=device) as engine:
             played = play(engine, WITH_LOGPROBS)
         assert played.outcomes == expected(WITH_LOGPROBS, block_size)
         for one, request in zip(WITH_LOGPROBS, played.requests, strict=True):

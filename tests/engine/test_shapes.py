@@ -40,10 +40,10 @@ def test_chunked_prefill(block_size: int, step: int | None) -> None:
 
 
 @pytest.mark.parametrize("step", [None, -1, 0, 1], ids=["one", "block-1", "block", "block+1"])
-def test_chunks_in_a_batch_with_decodes(block_size: int, step: int | None) -> None:
+def test_chunks_in_a_batch_with_decodes(block_size: int, step: int | None, device: str) -> None:
     chunk = 1 if step is None else block_size + step
     asks = [ask(prompt(2, 1), 50), ask(prompt(1, 2), 50), ask(prompt(2 * block_size + 3), 5, at_step=6)]
-    played = check(asks, sizes(block_size, max_rows=3, token_budget=chunk + 2))
+    played = check(asks, sizes(block_size, max_rows=3, token_budget=chunk + 2), device=device)
     for each in played.values():
         mixed = [batch for batch in each.batches if batch.rows == 3 and not batch.samples[2]]
         assert mixed[0].counts == [1, 1, chunk]
@@ -99,9 +99,9 @@ def test_batch_order_changes_from_step_to_step(block_size: int, seed: int) -> No
         assert len(orders) > 5
 
 
-def test_requests_join_and_leave_in_the_same_step(block_size: int) -> None:
+def test_requests_join_and_leave_in_the_same_step(block_size: int, device: str) -> None:
     asks = [ask(prompt(3 + i % 3, i), 2 + i % 4, at_step=i) for i in range(16)]
-    for each in check(asks, sizes(block_size, max_rows=3)).values():
+    for each in check(asks, sizes(block_size, max_rows=3), device=device).values():
         sets = [{request.id for request in batch.requests} for batch in each.batches]
         assert any(before - after and after - before for before, after in pairwise(sets))
 
@@ -117,19 +117,22 @@ class BoundedToy(ToyModel):
         return super().forward(replace(inputs, block_table=inputs.block_table[:, :columns]), kv)
 
 
-def test_one_padded_size_with_different_contexts(block_size: int) -> None:
+def test_one_padded_size_with_different_contexts(block_size: int, device: str) -> None:
     """Case 12: a graph's key holds everything that its capture baked in."""
     model = BoundedToy(max_model_len=CONTEXT)
     asks = [ask(prompt(2), 90), ask(prompt(5, 1), 30, at_step=20), ask(prompt(70, 2), 20, at_step=60)]
-    check(asks, sizes(block_size, max_rows=2), model)
-    with build(6, sizes(block_size, max_rows=2), model) as engine:
+    check(asks, sizes(block_size, max_rows=2), model, device=device)
+    with build(6, sizes(block_size, max_rows=2), model, device=device) as engine:
         assert {key.context for key in engine.core.launcher.graphs} == {1, 2, 4, 8, 16, 32, 64, 128, CONTEXT}
 
 
-def cache_after(rung: int, block_size: int) -> tuple[list[torch.Tensor], list[torch.Tensor], int]:
+def cache_after(rung: int, block_size: int, device: str) -> tuple[list[torch.Tensor], list[torch.Tensor], int]:
     """The cache's blocks and its trash block after batches of 7 rows down to 1, and the steps that were padded."""
     asks = [ask(prompt(3, i), 4 + i) for i in range(7)]
-    with build(rung, sizes(block_size)) as engine:
+    with build(rung, sizes(block_size), device=device) as engine:
+        for buffer in engine.core.kv:
+            buffer.tensor.zero_()
+        engine.device.synchronize()
         played = play(engine, asks)
         padded = sum(engine.sizes.pad(batch.rows) > batch.rows for batch in played.batches)
         kv = [buffer.tensor.clone() for buffer in engine.core.kv]
@@ -137,18 +140,18 @@ def cache_after(rung: int, block_size: int) -> tuple[list[torch.Tensor], list[to
     return [tensor[:-1] for tensor in kv], [tensor[-1] for tensor in kv], padded
 
 
-def test_padding_rows_write_to_the_trash_block_alone(block_size: int) -> None:
-    blocks, trash, padded = cache_after(6, block_size)
-    eager_blocks, eager_trash, _ = cache_after(5, block_size)
+def test_padding_rows_write_to_the_trash_block_alone(block_size: int, device: str) -> None:
+    blocks, trash, padded = cache_after(6, block_size, device)
+    eager_blocks, eager_trash, _ = cache_after(5, block_size, device)
     assert padded > 5
     assert all(torch.equal(mine, eager) for mine, eager in zip(blocks, eager_blocks, strict=True))
     assert not any(torch.equal(mine, eager) for mine, eager in zip(trash, eager_trash, strict=True))
 
 
-def test_padding_changes_no_result_at_any_row_count(block_size: int) -> None:
+def test_padding_changes_no_result_at_any_row_count(block_size: int, device: str) -> None:
     capacities = sizes(block_size, max_rows=11)
     for rung in RIGHT:
-        with build(rung, capacities) as engine:
+        with build(rung, capacities, device=device) as engine:
             for rows in range(1, 12):
                 asks = [ask(prompt(3, i), 4) for i in range(rows)]
                 assert play(engine, asks).outcomes == expected(asks, block_size)
