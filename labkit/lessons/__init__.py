@@ -25,6 +25,12 @@ def lessons() -> dict[str, ModuleType]:
     return {name[1:]: importlib.import_module(f"{__name__}.{name}") for name in names}
 
 
+def lesson(name: str) -> ModuleType | None:
+    """The module of one notebook (``05_double_buffering``), None where a notebook has none; imports no other."""
+    known = {module.name for module in pkgutil.iter_modules(__path__)}
+    return importlib.import_module(f"{__name__}.l{name}") if f"l{name}" in known else None
+
+
 def exercises(lesson: ModuleType | None = None) -> dict[str, Exercise]:
     """The exercises of a lesson, or of all, by number (``5.2``)."""
     modules = [lesson] if lesson else lessons().values()

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labkit.errors import InvalidArgument
-from labkit.lessons.result import Result, Score, Text, failure
+from labkit.lessons.result import Result, Score, Text, failure, wrong
 
 Answer = Callable[..., Any]
 DEVICES = ("virtual", "cuda")
@@ -63,10 +63,17 @@ class Exercise:
             InvalidArgument: ``answer`` is no function, or there is no such device.
         """
         _check_arguments(answer, device)
+        if not fits(answer, self.starter):
+            result = wrong(
+                "Your function takes other arguments than it is called with.",
+                yours=call_of(answer, self.name),
+                expected=call_of(self.starter, self.name),
+            )
+            return result.of(self.number, self.title)
         try:
             result = self.judge(answer, device)
         except Exception as error:
-            result = failure(error)
+            result = failure(error, answer)
         return result.of(self.number, self.title)
 
     def hint(self, number: int = 1) -> Text:
@@ -99,6 +106,12 @@ class Exercise:
             return Score(self.number, None, self.measure(self.solutions[0], device), self.unit)
         return Score(self.number, self.measure(answer, device), self.measure(self.solutions[0], device), self.unit)
 
+    def __repr__(self) -> str:
+        return f"Exercise {self.number}: {self.title}. Answer it with a function {call_of(self.starter, self.name)}."
+
+    def _repr_markdown_(self) -> str:
+        return self.show().markdown
+
     def starter_source(self) -> str:
         """The code that an unsolved notebook shows."""
         return source_as(self.starter, self.name)
@@ -112,6 +125,26 @@ def source_as(function: Answer, name: str) -> str:
     """The source of a function, under another name."""
     source = textwrap.dedent(inspect.getsource(function))
     return source.replace(f"def {function.__name__}(", f"def {name}(", 1)
+
+
+def call_of(function: Answer, name: str) -> str:
+    """How a function is written when it is called: ``three_edges(play)``."""
+    try:
+        return f"{name}{inspect.signature(function)}"
+    except (TypeError, ValueError):  # some built-in functions have no signature
+        return f"{name}(...)"
+
+
+def fits(answer: Answer, starter: Answer) -> bool:
+    """Whether the answer can be called as the starter is: with its parameters, by place or by name."""
+    names = list(inspect.signature(starter).parameters)
+    try:
+        inspect.signature(answer).bind(*names)
+    except TypeError:
+        return False
+    except ValueError:  # no signature to be had: the call will show it
+        return True
+    return True
 
 
 def _pick(what: str, number: int, choices: tuple[Any, ...]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -109,13 +109,26 @@ def wrong(says: str, *, yours: Any, expected: Any, spans: Sequence[Span] = ()) -
     return Result(False, says, str(yours), str(expected), tuple(spans))
 
 
-def failure(error: Exception) -> Result:
-    """The answer raised something: the error, and the last line of the answer it came through."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "ipykernel" in frame.filename]
-    where = f" at line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
-    return wrong(
-        f"Your function raised {type(error).__name__}{where}", yours=str(error) or repr(error), expected="no error"
-    )
+def failure(error: Exception, answer: Callable[..., Any]) -> Result:
+    """Something was raised: by the answer (then with the line in it), or while the check used what it gave."""
+    frames = _frames_of(answer, error)
+    name = type(error).__name__
+    if not frames:
+        return wrong(
+            f"The check cannot work with what your function gives or leaves behind ({name}).",
+            yours=str(error) or repr(error),
+            expected="what the task asks for",
+        )
+    where = f" at line {frames[-1].lineno}: {frames[-1].line}" if frames[-1].line else ""
+    return wrong(f"Your function raised {name}{where}", yours=str(error) or repr(error), expected="no error")
+
+
+def _frames_of(answer: Callable[..., Any], error: Exception) -> list[traceback.FrameSummary]:
+    """The lines of the answer's file that the error came through, from the answer on; none if it was not in it."""
+    code = getattr(answer, "__code__", None)
+    calls = list(traceback.walk_tb(error.__traceback__))
+    inside = next((n for n, (frame, _) in enumerate(calls) if frame.f_code is code), len(calls))
+    return [it for it in traceback.extract_tb(error.__traceback__)[inside:] if code and it.filename == code.co_filename]
 
 
 def _us(ns: int) -> str:
