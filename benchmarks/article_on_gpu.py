@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ def labkit_run(model: FusedModel, name: str, new_tokens: int, out: Path | None) 
         save_windows(run.trace, name, out)
     found = report(run.trace)
     phases = {phase: time.mean_ns / 1e6 for phase, time in found.phases.items()}
+    print_gaps(run.trace)
     return {
         "seconds": found.window_ns / 1e9,
         "wall": seconds,
@@ -65,6 +67,16 @@ def labkit_run(model: FusedModel, name: str, new_tokens: int, out: Path | None) 
         "host ms": sum(phases.values()) - wait_ms(run.trace),
         "tokens": run.tokens,
     }
+
+
+def print_gaps(trace: Trace) -> None:
+    """Where the compute stream stood still: the common gap between two steps, and the longest ones."""
+    busy = sorted((span.start_ns, span.end_ns, span.step) for span in trace.lane("compute"))
+    gaps = sorted((start - end, step) for (_, end, _), (start, _, step) in pairwise(busy))
+    total = sum(max(0, gap) for gap, _ in gaps)
+    middle = statistics.median(gap for gap, _ in gaps) / 1e3
+    longest = ", ".join(f"{gap / 1e6:.1f} ms before step {step}" for gap, step in gaps[:-9:-1])
+    print(f"  between operations: median {middle:.1f} us, together {total / 1e6:.0f} ms; longest: {longest}")
 
 
 def wait_ms(trace: Trace) -> float:

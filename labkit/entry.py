@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from labkit.collector import no_collection
 from labkit.device import open_device
 from labkit.device.api import Device
 from labkit.device.costs import Costs, Profile
@@ -109,9 +110,10 @@ class Engine:
         requests = self._submit_all(prompts, params, sampling)
         before = self._counts()
         try:
-            while any(not request.finished for request in requests):
-                self.core.step()
-            self._drain()
+            with no_collection():
+                while any(not request.finished for request in requests):
+                    self.core.step()
+                self._drain()
         except BaseException:
             for request in requests:
                 self.core.cancel(request.id)
