@@ -21,7 +21,7 @@ import jupytext
 import nbformat
 from nbclient import NotebookClient
 
-from labkit.lessons import exercises, lessons
+from labkit.lessons import exercises, lesson, stored
 from labkit.lessons.exercise import Exercise
 
 HERE = Path(__file__).parent
@@ -39,16 +39,31 @@ def names() -> list[str]:
 def build(name: str, *, solved: bool) -> Any:
     """One notebook, not run yet."""
     parsed = jupytext.reads((SOURCES / f"{name}.md").read_text(encoding="utf-8"), fmt="md")
-    known = {it.name: it for it in exercises(lessons()[name]).values()} if name in lessons() else {}
+    known = {it.name: it for it in own_exercises(name)}
     cells: list[Any] = []
     for cell in parsed.cells:
         wanted = cell.metadata.get("exercise")
+        if wanted is not None and wanted not in known:
+            raise SystemExit(f"{name}: no exercise {wanted!r}; its lesson has {', '.join(known) or 'none'}")
         cells += [_plain(cell)] if wanted is None else _exercise(known[wanted], solved)
     if solved:
         cells.insert(1, nbformat.v4.new_markdown_cell(SOLVED_NOTE))
+        for cell in cells:
+            cell.source = one_folder_deeper(cell.source) if cell.cell_type == "markdown" else cell.source
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number:02}"
     return nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
+
+
+def own_exercises(name: str) -> list[Exercise]:
+    """The exercises of a notebook's lesson, in order."""
+    module = lesson(name)
+    return list(exercises(module).values()) if module else []
+
+
+def one_folder_deeper(markdown: str) -> str:
+    """The same links, seen from notebooks/solutions."""
+    return markdown.replace("](../", "](../../")
 
 
 def _plain(cell: Any) -> Any:
@@ -71,7 +86,14 @@ def _exercise(exercise: Exercise, solved: bool) -> list[Any]:
 def run(notebook: Any) -> float:
     """Run it in place; the seconds it took. An error in a cell that is not tagged as raising ends the run."""
     start = time.perf_counter()
-    client = NotebookClient(notebook, timeout=120, kernel_name="python3", store_widget_state=False, record_timing=False)
+    client = NotebookClient(
+        notebook,
+        timeout=120,
+        kernel_name="python3",
+        store_widget_state=False,
+        record_timing=False,
+        extra_arguments=["--IPKernelApp.log_level=40"],  # it warns that it listens on loopback
+    )
     client.execute(cwd=str(HERE))
     notebook.metadata.pop("language_info", None)  # the Python version of the machine that ran it
     return time.perf_counter() - start
@@ -97,8 +119,30 @@ def _essence(cell: Any) -> tuple[str, str, Any]:
     return cell.cell_type, cell.source, dict(cell.metadata)
 
 
-def has_exercises(name: str) -> bool:
-    return bool(name in lessons() and exercises(lessons()[name]))
+def wrong_checks(notebook: Any, solved: bool) -> list[str]:
+    """Checks that did not say what they should: ``passed`` in the solved notebook, ``not yet`` in the other."""
+    wanted = "passed" if solved else "not yet"
+    return [f"{it.name}: {it.verdict}. {it.says}" for it in stored.checks(notebook) if it.verdict != wanted]
+
+
+def compare(name: str, solved: bool) -> bool:
+    """Print whether the stored notebook is as its source; returns that."""
+    found = differences(name, solved)
+    print(f"{path_of(name, solved).relative_to(HERE)}: {'; '.join(found) or 'as its source'}")
+    return not found
+
+
+def store(name: str, solved: bool, with_outputs: bool) -> bool:
+    """Build, run and store a notebook, and print what came of it; returns whether its checks said what they should."""
+    notebook, path = build(name, solved=solved), path_of(name, solved)
+    seconds = run(notebook) if with_outputs else 0.0
+    path.parent.mkdir(exist_ok=True)
+    nbformat.write(notebook, path)
+    wrong = wrong_checks(notebook, solved) if with_outputs else []
+    counts = f"{len(stored.checks(notebook))} checks, {stored.compared(notebook)} compared cells"
+    told = f"{path.relative_to(HERE)}: {seconds:.1f} s, {path.stat().st_size / 1000:.0f} kB, {counts}"
+    print("\n  ".join([told, *wrong]), flush=True)
+    return not wrong
 
 
 def main() -> int:
@@ -111,20 +155,12 @@ def main() -> int:
     unknown = set(arguments.names) - set(names())
     if unknown:
         parser.error(f"no source for {', '.join(sorted(unknown))}; there are {', '.join(names())}")
-    failed = 0
-    for name in arguments.names or names():
-        for solved in (False, True) if has_exercises(name) else (False,):
-            if arguments.check:
-                found = differences(name, solved)
-                failed += bool(found)
-                print(f"{path_of(name, solved).relative_to(HERE)}: {'; '.join(found) or 'as its source'}")
-                continue
-            notebook = build(name, solved=solved)
-            seconds = 0.0 if arguments.no_run else run(notebook)
-            path_of(name, solved).parent.mkdir(exist_ok=True)
-            nbformat.write(notebook, path_of(name, solved))
-            print(f"{path_of(name, solved).relative_to(HERE)}: {seconds:.1f} s", flush=True)
-    return 1 if failed else 0
+    good = [
+        compare(name, solved) if arguments.check else store(name, solved, not arguments.no_run)
+        for name in arguments.names or names()
+        for solved in ((False, True) if own_exercises(name) else (False,))
+    ]
+    return 0 if all(good) else 1
 
 
 if __name__ == "__main__":
