@@ -23,6 +23,8 @@ _INNER = (
     str(_PACKAGE / "device"),
     str(_PACKAGE / "virtual_gpu"),
     str(_PACKAGE / "lessons" / "playground.py"),
+    str(_PACKAGE / "lessons" / "support" / "parts.py"),
+    str(_PACKAGE / "lessons" / "support" / "defects.py"),
     contextlib.__file__,
 )
 
