@@ -1,0 +1,93 @@
+"""What the benchmarks for a real GPU share: what machine this is, models by shape, and how long a part took."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import torch
+
+from labkit.model.hf import HFModel, llama_8b_config, random_model
+
+# hidden size, intermediate size, layers, query heads, KV heads, vocabulary, tied embeddings: config.json of
+# HuggingFaceTB/SmolLM2-135M, meta-llama/Llama-3.2-1B and meta-llama/Llama-3.1-8B
+SHAPES: dict[str, tuple[int, int, int, int, int, int, bool]] = {
+    "135M": (576, 1536, 30, 9, 3, 49152, True),
+    "1B": (2048, 8192, 16, 32, 8, 128256, True),
+    "8B": (4096, 14336, 32, 32, 8, 128256, False),
+}
+
+
+def about() -> dict[str, str]:
+    """GPU, versions of what matters, date (UTC) and command line."""
+    return {
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
+        "python": platform.python_version(),
+        **{name: _version(name) for name in ("torch", "transformers", "flash-attn")},
+        "cuda": str(torch.version.cuda),
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+        "command": " ".join(["python", *sys.argv]),
+    }
+
+
+def header() -> None:
+    """One line that says where the numbers below it come from."""
+    print(", ".join(f"{name} {value}" if name != "gpu" else value for name, value in about().items()), flush=True)
+
+
+def shaped(shape: str, *, layers: int | None = None, dtype: torch.dtype = torch.bfloat16, seed: int = 0) -> HFModel:
+    """A Llama of one of ``SHAPES`` with seeded random weights, made on the GPU (CPU if there is none)."""
+    hidden, intermediate, own_layers, heads, kv_heads, vocabulary, tied = SHAPES[shape]
+    config = llama_8b_config()
+    config.update(
+        {
+            "hidden_size": hidden,
+            "intermediate_size": intermediate,
+            "num_hidden_layers": layers or own_layers,
+            "num_attention_heads": heads,
+            "num_key_value_heads": kv_heads,
+            "head_dim": hidden // heads,
+            "vocab_size": vocabulary,
+            "tie_word_embeddings": tied,
+        }
+    )
+    name = f"llama-{shape}" + (f"-{layers}-layers" if layers else "")
+    return HFModel(random_model(config, seed, dtype, where(), std=None), name=name)
+
+
+def where() -> torch.device:
+    """The GPU, or the CPU where there is none."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@contextmanager
+def took(what: str) -> Iterator[None]:
+    """Say how long a part took."""
+    start = time.perf_counter()
+    yield
+    print(f"  ({what}: {time.perf_counter() - start:.1f} s)", flush=True)
+
+
+def table(rows: list[tuple[Any, ...]]) -> None:
+    """Columns, the first row their names; numbers to the right."""
+    texts = [tuple(f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    for text, row in zip(texts, [rows[-1], *rows[1:]], strict=True):
+        cells = [
+            t.ljust(width) if isinstance(cell, str) else t.rjust(width)
+            for t, width, cell in zip(text, widths, row, strict=True)
+        ]
+        print("  ".join(cells).rstrip(), flush=True)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"
