@@ -16,7 +16,7 @@ class State(Enum):
     FINISHED = "finished"
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Request:
     """One request.
 
