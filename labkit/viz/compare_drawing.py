@@ -25,10 +25,8 @@ def draw_run(figure: go.Figure, side: Side, axis: str, legend_of: Side | None) -
     """The lanes of one run, its name and where it finished; the legend has each kind once."""
     shown = {trace.name for trace in figure.data} if legend_of else set()
     for trace in (*bar_traces(side.selection.bars, side.zero_ns), label_trace(side.selection, side.zero_ns)):
-        trace.update(yaxis=axis)
-        if trace.name in shown:
-            trace.update(showlegend=False)
-        figure.add_trace(trace)
+        hidden = {"showlegend": False} if trace.get("name") in shown else {}
+        figure.add_trace(trace | {"yaxis": axis} | hidden)
     end = side.us(side.ends_ns)
     figure.add_trace(_upright(end, _TOP, axis, f"{escape(side.name)}: {side.finish}", dash="solid"))
     headline = f"<b>{escape(side.name)}</b>: GPU active {share_text(side.numbers.gpu_active)}"

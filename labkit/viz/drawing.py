@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -21,7 +22,10 @@ _HOVER = (
 )
 
 
-def bar_traces(bars: Iterable[Bar], zero_ns: int) -> list[go.Bar]:
+PlainTrace = dict[str, Any]  # a plotly trace as data: a panel sends it as it is, without the time that checking takes
+
+
+def bar_traces(bars: Iterable[Bar], zero_ns: int) -> list[PlainTrace]:
     """One trace per kind, host waits after the phases that they lie over, and the key to the slots' hatches."""
     kinds: dict[str, list[Bar]] = {}
     for bar in bars:
@@ -38,27 +42,28 @@ def look_of(bar: Bar) -> style.Look:
     return style.LOOKS.get(bar.kind, style.OTHER_PHASE if bar.lane == "CPU" else style.OTHER_OPERATION)
 
 
-def _bar_trace(kind: str, bars: list[Bar], hatches: dict[str, str], zero_ns: int) -> go.Bar:
+def _bar_trace(kind: str, bars: list[Bar], hatches: dict[str, str], zero_ns: int) -> PlainTrace:
     look = look_of(bars[0])
     bars = sorted(bars, key=lambda bar: bar.slot)  # stable; the legend shows the first one's hatch
-    return go.Bar(
-        name=kind,
-        orientation="h",
-        base=[(bar.start_ns - zero_ns) / 1000 for bar in bars],
-        x=[(bar.end_ns - bar.start_ns) / 1000 for bar in bars],
-        y=[ROW[bar.lane] + look.lift for bar in bars],
-        width=look.height,
-        customdata=[_customdata(bar, zero_ns) for bar in bars],
-        hovertemplate=_HOVER,
-        textposition="none",
-        legendgroup=look.section,
-        legendgrouptitle={"text": look.section},
-        marker={
+    return {
+        "type": "bar",
+        "name": kind,
+        "orientation": "h",
+        "base": [(bar.start_ns - zero_ns) / 1000 for bar in bars],
+        "x": [(bar.end_ns - bar.start_ns) / 1000 for bar in bars],
+        "y": [ROW[bar.lane] + look.lift for bar in bars],
+        "width": look.height,
+        "customdata": [_customdata(bar, zero_ns) for bar in bars],
+        "hovertemplate": _HOVER,
+        "textposition": "none",
+        "legendgroup": look.section,
+        "legendgrouptitle": {"text": look.section},
+        "marker": {
             "color": look.fill,
             "line": {"width": look.outline_px if look.outline else 0, "color": look.outline or look.fill},
             "pattern": _pattern(look, [hatches.get(bar.slot, "") for bar in bars]),
         },
-    )
+    }
 
 
 def _pattern(look: style.Look, shapes: list[str]) -> dict[str, object]:
@@ -68,19 +73,20 @@ def _pattern(look: style.Look, shapes: list[str]) -> dict[str, object]:
     return {"shape": shape, "fillmode": "overlay", "fgcolor": look.text, "fgopacity": 0.35, "size": 9, "solidity": 0.2}
 
 
-def _slot_key(slot: str, hatch: str) -> go.Bar:
+def _slot_key(slot: str, hatch: str) -> PlainTrace:
     """An entry of the legend that explains a slot's hatch."""
     pattern = {"shape": hatch, "fillmode": "overlay", "fgcolor": style.INK, "size": 9, "solidity": 0.2}
-    return go.Bar(
-        name=f"slot {escape(slot)}",
-        orientation="h",
-        x=[None],
-        y=[None],
-        legendgroup="slots",
-        legendgrouptitle={"text": "Slots"},
-        marker={"color": style.GRID, "pattern": pattern},
-        hoverinfo="skip",
-    )
+    return {
+        "type": "bar",
+        "name": f"slot {escape(slot)}",
+        "orientation": "h",
+        "x": [None],
+        "y": [None],
+        "legendgroup": "slots",
+        "legendgrouptitle": {"text": "Slots"},
+        "marker": {"color": style.GRID, "pattern": pattern},
+        "hoverinfo": "skip",
+    }
 
 
 def _customdata(bar: Bar, zero_ns: int) -> list[str]:

@@ -84,20 +84,20 @@ def timeline(
     numbers = report(trace)
     notes = [*_notes(trace, numbers, selection, arrows_for), *_run_note(source)]
     notes += race_notes(races) if races is not None else []
-    figure = go.Figure(layout=_layout(trace, selection, summary(numbers), notes, lines))
+    layout = _layout(trace, selection, summary(numbers), notes, lines)
     if not trace.spans:
-        return figure.add_annotation(text=_EMPTY, showarrow=False, x=0.5, xref="paper", y=0.5, yref="paper")
-    figure.add_traces(bar_traces(selection.bars, trace.start_ns))
-    figure.add_trace(label_trace(selection, trace.start_ns))
+        return go.Figure(layout=layout).add_annotation(
+            text=_EMPTY, showarrow=False, x=0.5, xref="paper", y=0.5, yref="paper"
+        )
+    drawn: list[Any] = [*bar_traces(selection.bars, trace.start_ns), label_trace(selection, trace.start_ns)]
     if arrows_for is not None:
-        figure.add_trace(arrow_trace(trace, arrows_for))
+        drawn.append(arrow_trace(trace, arrows_for))
     if races is not None and races.races:
-        figure.add_trace(race_trace(trace, races, selection.end_ns - selection.start_ns))
-    for place, line in enumerate(lines):
-        figure.add_trace(counter_trace(line, f"y{place + 3}"))
-        figure.add_annotation(counter_name(line, f"y{place + 3}"))
-    if selection.reduced:
-        figure.add_traces(strip_traces(trace, selection))
+        drawn.append(race_trace(trace, races, selection.end_ns - selection.start_ns))
+    drawn += [counter_trace(line, f"y{place}") for place, line in enumerate(lines, 3)]
+    figure = go.Figure(drawn + (strip_traces(trace, selection) if selection.reduced else []), layout)
+    for place, line in enumerate(lines, 3):
+        figure.add_annotation(counter_name(line, f"y{place}"))
     return figure
 
 
@@ -174,9 +174,7 @@ def _notes(trace: Trace, numbers: Report, selection: Selection, arrows_for: int 
     return notes
 
 
-def _layout(
-    trace: Trace, selection: Selection, sentence: str, notes: list[str], lines: Sequence[Counter]
-) -> go.Layout:
+def _layout(trace: Trace, selection: Selection, sentence: str, notes: list[str], lines: Sequence[Counter]) -> go.Layout:
     blocks = [_LANES_PX, *[_COUNTER_PX] * len(lines), *[_STRIP_PX] * selection.reduced]
     gaps = [*[_BETWEEN_PX] * len(lines), *[_AXIS_PX] * selection.reduced]
     inner, placed = domains(blocks, gaps)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-import plotly.graph_objects as go
-
 from labkit.analysis.units import time_text
 from labkit.viz import style
 from labkit.viz.bars import IDLE, LAUNCH, WAIT, Bar, Selection
-from labkit.viz.drawing import ROW, look_of
+from labkit.viz.drawing import ROW, PlainTrace, look_of
 
 _PLOT_PX, _CHARACTER_PX = 580, 8  # labels are fitted to the plot of a notebook cell 900 px wide
 _ABOVE = 0.525  # between the compute lane and the H2D lane
@@ -20,20 +18,21 @@ _LEAST_PX = 2  # a gap narrower than this is not seen, so nothing can point at i
 Text = tuple[float, float, str, str, str]  # time in ns, y, text, colour, where the text is relative to that point
 
 
-def label_trace(selection: Selection, zero_ns: int) -> go.Scatter:
+def label_trace(selection: Selection, zero_ns: int) -> PlainTrace:
     """Names and reasons, as one trace."""
     texts = [*_names_inside(selection), *_reasons(selection)]
-    return go.Scatter(
-        x=[(ns - zero_ns) / 1000 for ns, *_ in texts],
-        y=[y for _, y, *_ in texts],
-        text=[escape(text) for _, _, text, _, _ in texts],
-        mode="text",
-        textfont={"size": style.LABEL, "color": [colour for *_, colour, _ in texts]},
-        textposition=[place for *_, place in texts],
-        hoverinfo="skip",
-        showlegend=False,
-        cliponaxis=True,
-    )
+    return {
+        "type": "scatter",
+        "x": [(ns - zero_ns) / 1000 for ns, *_ in texts],
+        "y": [y for _, y, *_ in texts],
+        "text": [escape(text) for _, _, text, _, _ in texts],
+        "mode": "text",
+        "textfont": {"size": style.LABEL, "color": [colour for *_, colour, _ in texts]},
+        "textposition": [place for *_, place in texts],
+        "hoverinfo": "skip",
+        "showlegend": False,
+        "cliponaxis": True,
+    }
 
 
 def _names_inside(selection: Selection) -> Iterator[Text]:

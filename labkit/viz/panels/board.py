@@ -22,11 +22,13 @@ from labkit.model.toy import ToyModel
 from labkit.run import Run
 from labkit.switches import MECHANISMS, RUNGS, Explanation, Switches, explain, ladder
 from labkit.trace.events import Trace
+from labkit.viz.bars import Selection, select
 
 PROMPT_TOKENS, NEW_TOKENS = 8, 8
 BATCHES = (1, 2, 4, 8, 16, 32)
 BUDGETS = (8, 16, 32, 64, 128, 256)
 HOST_SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0)
+MOST_BARS = 4000  # the largest run that can be set up has fewer
 _KEPT = 200  # answers
 
 RIGHT, LUCKY, WRONG = "right", "lucky", "wrong"
@@ -83,6 +85,11 @@ class Outcome:
     @cached_property
     def report(self) -> Report:
         return self.run.report()
+
+    @cached_property
+    def selection(self) -> Selection:
+        """The bars of the run's timeline."""
+        return select(self.trace, None, None, MOST_BARS)
 
     @cached_property
     def races(self) -> int:

@@ -23,16 +23,19 @@ from labkit.viz.html import CONFIG
 
 
 class Plot(anywidget.AnyWidget):
-    """A widget that shows a plain figure; ``show`` replaces it. Nothing comes back from the page."""
+    """A widget that shows a plain figure; ``show`` replaces it. Nothing comes back from the page.
+
+    A figure is a plotly Figure, or its ``data`` and ``layout`` as plain data, which is sent as it is.
+    """
 
     _esm = Path(__file__).with_name("plot.js").read_text(encoding="utf-8")
     _library = traitlets.Bytes().tag(sync=True)
     figure = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, figure: go.Figure) -> None:
+    def __init__(self, figure: go.Figure | dict[str, Any]) -> None:
         super().__init__(_library=_library(), figure=_text(figure))
 
-    def show(self, figure: go.Figure) -> None:
+    def show(self, figure: go.Figure | dict[str, Any]) -> None:
         """Show another figure."""
         self.figure = _text(figure)
 
@@ -49,9 +52,8 @@ def _library() -> bytes:
     return gzip.compress(get_plotlyjs().encode(), compresslevel=3, mtime=0)
 
 
-def _text(figure: go.Figure) -> str:
-    plain = figure.to_plotly_json()
-    for trace in plain["data"]:  # a panel's legend is a row, where the title of a group looks like one more entry
-        trace.pop("legendgroup", None)
-        trace.pop("legendgrouptitle", None)
-    return json.dumps({**plain, "config": CONFIG}, cls=PlotlyJSONEncoder)
+def _text(figure: go.Figure | dict[str, Any]) -> str:
+    plain = figure if isinstance(figure, dict) else figure.to_plotly_json()
+    # A panel's legend is a row, where the title of a group looks like one more entry.
+    data = [{name: trace[name] for name in trace if not name.startswith("legendgroup")} for trace in plain["data"]]
+    return json.dumps({**plain, "data": data, "config": CONFIG}, cls=PlotlyJSONEncoder)

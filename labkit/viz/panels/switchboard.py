@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import ipywidgets as widgets
-import plotly.graph_objects as go
 
 from labkit.analysis.races import RaceReport
 from labkit.switches import Switches, ladder
@@ -15,6 +14,7 @@ from labkit.viz.panels import words
 from labkit.viz.panels.board import Board, Outcome, Setup
 from labkit.viz.panels.controls import Controls
 from labkit.viz.panels.ghost import board_figure
+from labkit.viz.panels.lanes import PlainFigure
 from labkit.viz.panels.plot import Plot
 
 _SOON_S = 0.05  # after the answer has been sent
@@ -36,7 +36,7 @@ class Switchboard(widgets.VBox):
         self.state = Board(Setup(switches=chosen, **settings))
         self.controls = Controls(self.state.setup)
         self.verdict, self.explanation, self.numbers, self.tokens, self.races = (widgets.HTML() for _ in range(5))
-        self.plot = Plot(board_figure(self.state.outcome.trace))
+        self.plot = Plot(board_figure(self.state.outcome))
         for control in self.controls.all:
             control.observe(self._changed, "value")
         super().__init__(
@@ -70,9 +70,9 @@ class Switchboard(widgets.VBox):
 
     def _show(self, outcome: Outcome) -> None:
         before = self.state.previous
+        self.plot.show(self._figure(outcome))  # the first to be sent: drawing takes the page longer than all else
         self.verdict.value = words.verdict(outcome)
         self.explanation.value = words.explanation(outcome)
-        self.plot.show(self._figure(outcome))
         self.numbers.value = words.numbers(outcome, before)
         self.tokens.value = words.tokens(outcome)
         self.races.value = words.races(outcome, looking=True)
@@ -85,9 +85,8 @@ class Switchboard(widgets.VBox):
             if outcome.races:
                 self.plot.show(self._figure(outcome, outcome.race_report))
 
-    def _figure(self, outcome: Outcome, races: RaceReport | None = None) -> go.Figure:
-        before = self.state.previous
-        return board_figure(outcome.trace, before.trace if before else None, races)
+    def _figure(self, outcome: Outcome, races: RaceReport | None = None) -> PlainFigure:
+        return board_figure(outcome, self.state.previous, races)
 
 
 def soon(call: Callable[[], None]) -> None:

@@ -2,6 +2,8 @@
 
 from itertools import combinations
 
+import plotly.graph_objects as go
+
 from labkit.analysis.idle import idle_gaps
 from labkit.analysis.units import time_text
 from labkit.trace.events import Trace
@@ -18,7 +20,7 @@ PLOT_PX, CHARACTER_PX = 580, 8
 def texts_of(trace: Trace, steps: tuple[int, int] | None = None) -> list[tuple[float, float, str, str]]:
     """(left and right end in px of a narrow plot, lane's y, text)"""
     selection = select(trace, steps, None, 4000)
-    labels = label_trace(selection, selection.start_ns)
+    labels = go.Scatter(label_trace(selection, selection.start_ns))
     per_px = (selection.end_ns - selection.start_ns) / 1000 / PLOT_PX
     found = []
     for x, y, text, place in zip(labels.x, labels.y, labels.text, labels.textposition, strict=True):

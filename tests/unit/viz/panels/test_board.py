@@ -133,3 +133,9 @@ def test_what_is_not_offered_is_refused_and_changes_nothing(change: dict[str, ob
 def test_an_unknown_mechanism_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="streems"):
         Board().flip("streems")
+
+
+def test_the_largest_run_is_drawn_whole() -> None:
+    largest = Board().change(batch=max(BATCHES), token_budget=min(BUDGETS), switches=ladder(5))
+    assert not largest.selection.reduced
+    assert len(largest.selection.bars) > len(Board().outcome.selection.bars)

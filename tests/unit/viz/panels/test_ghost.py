@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import plotly.graph_objects as go
 import pytest
 
 from labkit.analysis.units import time_text
@@ -18,7 +19,7 @@ def runs() -> Board:
 
 def test_the_ghost_is_the_run_before_span_by_span_below_its_lane(runs: Board) -> None:
     trace = runs.previous.trace
-    ghost = ghost_trace(trace)
+    ghost = go.Bar(ghost_trace(runs.previous))
     spans = [span for span in trace.spans if span.kind == "phase" or span.kind in DEVICE_KINDS]
     expected = sorted((span.start_ns / 1000, span.duration_ns / 1000) for span in spans)
     assert sorted(zip(ghost.base, ghost.x, strict=True)) == expected
@@ -30,7 +31,7 @@ def test_the_ghost_is_the_run_before_span_by_span_below_its_lane(runs: Board) ->
 
 def test_both_ends_are_marked_on_one_scale(runs: Board) -> None:
     now, before = runs.outcome.trace, runs.previous.trace
-    figure = board_figure(now, before)
+    figure = go.Figure(board_figure(runs.outcome, runs.previous))
     ends = {trace.name: trace.x[0] for trace in figure.data if str(trace.name).startswith("end of")}
     assert ends == {"end of this run": now.duration_ns / 1000, "end of the run before": before.duration_ns / 1000}
     assert figure.layout.xaxis.range[0] == 0 and figure.layout.xaxis.range[1] > max(ends.values())
@@ -42,13 +43,22 @@ def test_both_ends_are_marked_on_one_scale(runs: Board) -> None:
 
 
 def test_a_first_run_has_no_ghost(runs: Board) -> None:
-    figure = board_figure(runs.outcome.trace)
+    figure = go.Figure(board_figure(runs.outcome))
     assert GHOST not in [trace.name for trace in figure.data]
     assert len(figure.layout.annotations) == 1
 
 
 def test_the_figure_keeps_its_summary_and_has_no_share_button(runs: Board) -> None:
-    figure = board_figure(runs.outcome.trace)
+    figure = go.Figure(board_figure(runs.outcome))
     assert figure.layout.meta["summary"].startswith("GPU active")
     assert figure.layout.title.text is None
     assert "sendChartToCloud" in figure.layout.template.layout.modebar.remove
+
+
+def test_races_are_marked(runs: Board) -> None:
+    board = Board()
+    racing = board.choose_rung(1)
+    names = [trace["name"] for trace in board_figure(racing, races=racing.race_report)["data"] if "name" in trace]
+    assert names.count("race") == 1
+    calm = board_figure(runs.outcome, races=runs.outcome.race_report)
+    assert "race" not in [trace.get("name") for trace in calm["data"]]

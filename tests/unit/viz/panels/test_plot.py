@@ -23,9 +23,16 @@ def test_the_page_is_told_the_whole_figure_every_time() -> None:
         assert plot.shown["layout"]["uirevision"] == "labkit"
 
 
+def test_plain_data_is_shown_as_it_is() -> None:
+    plain = figure(1).to_plotly_json()
+    assert Plot(plain).shown == Plot(figure(1)).shown
+    assert plain == figure(1).to_plotly_json()
+
+
 def test_a_legend_in_a_row_has_no_titles_of_groups() -> None:
     grouped = figure(1).update_traces(legendgroup="CPU", legendgrouptitle={"text": "CPU"})
-    assert Plot(grouped).shown["data"] == figure(1).to_plotly_json()["data"]
+    for shown in (grouped, grouped.to_plotly_json()):
+        assert Plot(shown).shown["data"] == figure(1).to_plotly_json()["data"]
 
 
 def test_the_channel_to_the_page_is_opened_with_the_figure() -> None:
