@@ -28,11 +28,12 @@ def _of_program(value: Any, trace: Trace, wanted: float, read: str) -> Iterator[
     yield number_result(value, f"{wanted:g}, as the host reads it from {read}")
     yield race_result(trace, f"the host read {value:g}", f"{wanted:g}")
     yield value_result(value, wanted)
-    yield _unless_read(trace, read)
+    yield unless_read(trace, read)
     yield _one_host_wait(trace)
 
 
-def _unless_read(trace: Trace, buffer: str) -> Result | None:
+def unless_read(trace: Trace, buffer: str) -> Result | None:
+    """A complaint if the host never reads a buffer."""
     reads = [span for span in trace.of_kind("host_read") if any(touch.buffer == buffer for touch in span.reads)]
     if reads:
         return None
@@ -67,8 +68,8 @@ def _of_two_steps(values: Any, trace: Trace) -> Iterator[Result | None]:
     yield race_result(trace, f"the host read {values[0]:g} and {values[1]:g}", "42 and 100")
     if tuple(values) != (42, 100):
         yield wrong("Everything is ordered, and the values are wrong.", yours=tuple(values), expected=(42, 100))
-    yield _unless_read(trace, "y_host")
-    yield _unless_read(trace, "y_host_1")
+    yield unless_read(trace, "y_host")
+    yield unless_read(trace, "y_host_1")
     yield _unless_both_in_flight(trace)
     yield _unless_early(trace)
 
@@ -139,7 +140,7 @@ def _of_polling(value: Any, trace: Trace, play: Polling) -> Iterator[Result | No
         yield wrong("The host sleeps in `synchronize`.", yours="synchronize", expected="query", spans=waits)
     yield race_result(trace, f"the host read {value:g}", "42, read after a query that answered True")
     yield value_result(value, 42)
-    yield _unless_read(trace, "y_host")
+    yield unless_read(trace, "y_host")
     vain = [span for span in trace.of_kind("query") if span.record == 0]
     if vain and not play.pieces:
         yield wrong(
@@ -157,10 +158,11 @@ def missing_edge(answer: Order, device: str) -> Result:
     run = run_ordered(answer, device)
     assert run.trace is not None
     says = "Three streams, three edges, one wait of the host in a step, and the tokens of rung 0."
-    return judged(_of_engine(run.tokens, run.trace, most_waits=1), says)
+    return judged(of_engine(run.tokens, run.trace, most_waits=1), says)
 
 
-def _of_engine(tokens: list[list[int]], trace: Trace, most_waits: int) -> Iterator[Result | None]:
+def of_engine(tokens: list[list[int]], trace: Trace, most_waits: int) -> Iterator[Result | None]:
+    """Complaints about a run of the engine: races, tokens other than rung 0's, more waits of the host in a step."""
     right = tokens == right_tokens()
     outcome = f"the tokens are {'right all the same' if right else 'wrong'}"
     yield race_result(trace, outcome, "and the tokens of rung 0")
@@ -198,7 +200,7 @@ def _of_diamond(value: Any, trace: Trace) -> Iterator[Result | None]:
     yield number_result(value, "105, as the host reads it from y_host")
     yield race_result(trace, f"the host read {value:g}", "105")
     yield value_result(value, 105)
-    yield _unless_read(trace, "y_host")
+    yield unless_read(trace, "y_host")
     spare = redundant_waits(trace)
     if spare:
         names = ", ".join(wait.name for wait in spare)
