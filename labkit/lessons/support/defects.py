@@ -90,7 +90,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "Old news",
-        "Every token is one that the model really said, only too late.",
+        "What arrives are real tokens. They are two steps old.",
         "The download waited for the other slot's kernels, which had long run: it copied what this slot's kernels had "
         "sampled two steps before.",
         {"before_download": _wait_for_the_other},
@@ -105,8 +105,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "Fine until somebody leaves",
         "A request alone is right. With others around, some go wrong in the middle.",
-        "The carry-over took the token from the row that the request has now. The step before may have had it in "
-        "another row: rows move up when a request ends.",
+        "The carry-over took the token from the row that the request has now. In the step before it may have had "
+        "another: rows move up when a request ends.",
         {"carry_row": _same_row},
     ),
     Defect(
@@ -118,9 +118,9 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "Out of the blue",
-        "Some requests go wrong from some token on, when nothing happens. In another order they are right.",
-        "Padding rows wrote where the row had written two steps before: into the cache of a request that had moved to "
-        "another row, and read its own entry again only much later.",
+        "Some requests go wrong from some token on, when nothing seems to happen. Alone, each of them is right.",
+        "Padding rows wrote where the row's last owner had written, two steps before: into the cache of a request that "
+        "has moved to another row, and reads that entry again only later.",
         {"padding_place": _leave_padding},
     ),
     Defect(

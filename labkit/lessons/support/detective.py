@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from labkit.analysis.races import count_races
 from labkit.errors import EngineFault
 from labkit.lessons.result import Result, right, wrong
-from labkit.lessons.support.cases import PROMPTS, Case, case, defect, recorded_in, right_engine, run_case
+from labkit.lessons.support.cases import PROMPTS, SIZES, Case, case, defect, recorded_in, right_engine, run_case
 from labkit.lessons.support.judging import race_result
 from labkit.lessons.support.parts import PartFailed, Parts, signature
 from labkit.trace.events import Span, Trace
@@ -26,9 +27,11 @@ def judge(number: int, repair: Repair, device: str) -> Result:
         mended = run_case(number, parts, device)
     except (EngineFault, PartFailed) as error:
         return _broke_down(error)
+    broken = case(number, device)
     for complaint in _complaints(mended, parts.replaced[0]):
-        return complaint
-    return right(f"{defect(number).verdict}{_gain(case(number, device), mended)}")
+        same = evidence(mended) == evidence(broken)
+        return replace(complaint, says=f"The same fault as before. {complaint.says}") if same else complaint
+    return right(f"{defect(number).verdict}{_gain(broken, mended)}")
 
 
 def _gain(broken: Case, mended: Case) -> str:
@@ -79,37 +82,63 @@ _WANTED = "no race, right tokens, and no host wait for the newest step"
 
 def evidence(it: Case) -> str:
     """What the instruments say about an engine, in a line."""
-    races, late = count_races(it.trace), len(stalls(it.trace)) - len(stalls(right_engine(it.device).trace))
+    return f"{_number(count_races(it.trace), 'race')}, {_outcome(it)}"
+
+
+def _outcome(it: Case) -> str:
+    late = len(stalls(it.trace)) - len(stalls(right_engine(it.device).trace))
     tokens = f"{len(it.wrong)} of {len(PROMPTS)} requests wrong" if it.wrong else "right tokens"
-    return f"{races} races, {tokens}, " + (f"{late} host waits for the newest step" if late > 0 else "no needless wait")
+    return f"{tokens}, " + (f"{_number(late, 'host wait')} for the newest step" if late > 0 else "no needless wait")
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count or 'no'} {what}{'s' * (count != 1)}"
 
 
 def _complaints(mended: Case, name: str) -> Iterator[Result]:
     """What is still wrong, the cause before its consequences."""
     yours = f"{signature(name)} replaced: "
-    if (race := race_result(mended.trace, yours + evidence(mended), "right tokens")) is not None:
+    yield from _wrong_graph(mended, yours)
+    if (
+        race := race_result(mended.trace, f"{signature(name)} replaced, {_outcome(mended)}", "right tokens")
+    ) is not None:
         yield race
-    if mended.misfits:
-        step, replayed, needed = mended.misfits[0]
-        spans = [span for span in mended.trace.step(step) if span.kind == "graph"]
-        yield wrong(
-            f"Step {step} replays {replayed}, which was captured for something else; it needs {needed}.",
-            yours=f"{yours}{len(mended.misfits)} wrong replays",
-            expected="graphs whose key says everything that a capture bakes in",
-            spans=spans,
-        )
+    yield from _stray_padding(mended, yours)
     if mended.wrong:
         yield _wrong_tokens(mended, yours)
-    yield from _slow(mended, yours)
     yield from _never_replayed(mended, yours)
+    yield from _slow(mended, yours)
+
+
+def _wrong_graph(mended: Case, yours: str) -> Iterator[Result]:
+    if mended.misfits:
+        step, replayed, needed = mended.misfits[0]
+        yield wrong(
+            f"Step {step} replays {replayed}, which was captured for something else; it needs {needed}.",
+            yours=yours + _number(len(mended.misfits), "wrong replay"),
+            expected="a key that says everything that a capture bakes in",
+            spans=[span for span in mended.trace.step(step) if span.kind == "graph"],
+        )
+
+
+def _stray_padding(mended: Case, yours: str) -> Iterator[Result]:
+    """A padding row that writes to any other block than the trash block."""
+    for step, rows in sorted(mended.filled.items()):
+        for number, row in enumerate(rows):
+            if row.request < 0 and (block := row.place // SIZES.block_size) != SIZES.trash_block:
+                yield wrong(
+                    f"In step {step}, row {number} is padding and writes into block {block}, which requests use.",
+                    yours=f"{yours}place {row.place}, block {block}",
+                    expected=f"a place in block {SIZES.trash_block}, the trash block",
+                )
+                return
 
 
 def _wrong_tokens(mended: Case, yours: str) -> Result:
     request, place = min(mended.wrong.items(), key=lambda it: (it[1], it[0]))
     got, wanted = mended.run.tokens[request][place], mended.reference.tokens[request][place]
     return wrong(
-        f"Everything is ordered, and {len(mended.wrong)} requests are wrong: request {request} first, at its token "
-        f"{place}.",
+        f"Everything is ordered, and the data is wrong, first in request {request} at its token {place}.",
         yours=yours + (f"token {got}" if got != wanted else "another log-probability"),
         expected=f"token {wanted}" if got != wanted else "that of the synchronous engine",
     )
@@ -122,7 +151,7 @@ def _slow(mended: Case, yours: str) -> Iterator[Result]:
             "Right, and in turns again: the host waits for the newest step, so the GPU has nothing to do when it ends.",
             yours=f"{yours}{len(found)} waits for the newest step",
             expected=f"{allowed}: the last step's",
-            spans=found,
+            spans=found[:3],
         )
 
 
