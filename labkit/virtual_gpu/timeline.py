@@ -9,6 +9,7 @@ from labkit.trace.events import DEVICE_KINDS, Span, Trace
 
 _COLOURS = {"CPU": "#0072B2", "H2D": "#E69F00", "compute": "#009E73", "D2H": "#CC79A7"}
 _HOST_KINDS = frozenset({"phase", "synchronize"})
+_TOLD = 8  # operations whose times stand below the picture; with more they are in the hovers alone
 _MARKS = {"kernel": "#", "copy": "=", "graph": "%", "phase": "#", "synchronize": "."}
 
 
@@ -68,7 +69,11 @@ class Timeline:
             f"<td style='position:relative;width:100%;height:1.6em'>{''.join(map(self._bar, spans))}</td></tr>"
             for name, spans in self.rows.items()
         )
-        return f"<table style='width:100%'>{rows}</table><small>0 to {self._end_ns / 1000:g} us</small>"
+        legend = self._legend()
+        times = [f"0 to {self._end_ns / 1000:g} us", *(line[2:] for line in legend if len(legend) <= _TOLD)]
+        # JupyterLab's tables have a fixed layout, in which a column of 100 % leaves the names no room.
+        table = f"<table style='width:100%;table-layout:auto'>{rows}</table>"
+        return f"{table}<small>{'<br/>'.join(map(escape, times))}</small>"
 
     def _bar(self, span: Span) -> str:
         left, width = 100 * span.start_ns / self._end_ns, 100 * span.duration_ns / self._end_ns
@@ -76,6 +81,7 @@ class Timeline:
         colour = "#bbbbbb" if span.kind == "synchronize" else _COLOURS[span.lane]
         return (
             f"<div title='{escape(title, quote=True)}' style='position:absolute;left:{left:.3f}%;width:{width:.3f}%;"
-            f"min-width:1px;top:10%;height:80%;background:{colour};overflow:hidden;font-size:0.75em;color:white'>"
+            f"min-width:1px;top:10%;height:80%;background:{colour};overflow:hidden;text-align:left;"
+            f"font-size:0.75em;color:white'>"
             f"{escape(span.name)}</div>"
         )

@@ -58,6 +58,16 @@ def test_the_html_is_well_formed_and_escaped() -> None:
     assert "stream 1" in parser.names
 
 
+def test_the_html_leaves_room_for_the_names_and_tells_the_times_of_a_few_operations() -> None:
+    gpu = program()
+    html = gpu._repr_html_()
+    assert "table-layout:auto" in html
+    assert "&lt;A&gt; on default: 0 to 50 us<br/>B on stream 1: 0 to 100 us</small>" in html
+    for _ in range(9):
+        gpu.kernel("more", 1)
+    assert "more on default" not in gpu._repr_html_()
+
+
 def test_an_empty_timeline_can_be_shown() -> None:
     timeline = labkit.VirtualGPU().timeline()
     assert "host" in str(timeline)
