@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -44,6 +45,25 @@ class Server:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/{path}", headers=headers)
         with urllib.request.urlopen(request, timeout=20) as answer:
             return json.load(answer)
+
+
+@contextmanager
+def serving(home: Path) -> Iterator[Server]:
+    """JupyterLab as ``make lab ARGS=--no-browser`` starts it, in this environment, on copies of the notebooks."""
+    port = free_port()
+    command = [
+        *("make", "lab", f"VENV={sys.prefix}", f"NOTEBOOKS={stripped_notebooks(home)}"),
+        f"ARGS=--no-browser --ServerApp.port={port} --ServerApp.port_retries=0",
+        f"--assume-old={sys.prefix}/.weights",  # what is tested is the server; the installation has been done
+    ]
+    with (home / "log").open("w") as log:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment(home), stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        yield Server(port, wait_for_token(process, home, port))
+    finally:
+        stop(process)
 
 
 def free_port() -> int:

@@ -26,6 +26,7 @@ async function render({ model, el }) {
   const Plotly = await page.plotly;
   const plot = document.createElement("div");
   plot.setAttribute("role", "figure");
+  plot.style.contain = "layout style paint"; // measuring a text lays out this plot and not the whole page
   el.append(plot);
 
   let waiting = false, gone = false;
