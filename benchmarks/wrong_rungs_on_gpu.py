@@ -2,8 +2,8 @@
 
     python benchmarks/wrong_rungs_on_gpu.py [--runs 10] [--models toy,tiny-llama,1B] [--device cuda]
 
-Rungs 1, 3 and 4 each run the same requests so many times, in an engine of their own each time. A run is wrong if a token
-differs from rung 0's on the same device. After them rungs 0, 5 and 6 run in the same process and must be right.
+Rungs 1, 3 and 4 each run the same requests so many times, in an engine of their own each time. A run is wrong if a
+token differs from rung 0's on the same device. After them rungs 0, 5 and 6 run in the same process and must be right.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def load(name: str) -> Model:
 
 
 def generate(model: Model, rung: int, device: str) -> Tokens:
-    """Eight requests. In float32 ragged prompts in chunks of at most 64 tokens; in bfloat16, where a token may depend on
-    the number of rows, eight rows in lockstep, so that right rungs agree to the bit."""
+    """Eight requests. In float32 ragged prompts in chunks of at most 64 tokens; in bfloat16, where a token may depend
+    on the number of rows, eight rows in lockstep, so that right rungs agree to the bit."""
     lockstep = model.kv_specs()[0].dtype is torch.bfloat16
     size = model.preferred_block_size
     blocks = 8 * -(-128 // size)

@@ -19,7 +19,7 @@ PHASES: tuple[str, ...] = ("plan", "fill", "upload", "compute", "download", "set
 DEVICE_KINDS = frozenset({"kernel", "copy", "graph"})
 HOST_WAIT_KINDS = frozenset({"synchronize"})
 KINDS = frozenset(
-    {"phase", "launch", "record", "wait", "query", "host_read", "host_write"} | DEVICE_KINDS | HOST_WAIT_KINDS
+    {"phase", "launch", "record", "wait", "query", "host_read", "host_write", "call"} | DEVICE_KINDS | HOST_WAIT_KINDS
 )
 
 

@@ -52,7 +52,7 @@ def allocating() -> Iterator[list[int]]:
                 size += 1 << 19
                 torch.empty(size, dtype=torch.uint8, device="cuda")
                 counts[0] += 1
-                if size > 1 << 28:
+                if size > 1 << 26:
                     size = 1 << 21
         except Exception as error:
             failures.append(error)
