@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -71,6 +72,14 @@ class Case:
     def races(self) -> RaceReport:
         """The race checker's report."""
         return check(self.trace)
+
+    def race(self, number: int = 1) -> str:
+        """The n-th race of the report, without the lines of labkit's own source."""
+        count = len(self.races.races)
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= count:
+            raise InvalidArgument("number", number, f"1 to {count}" if count else "this engine has no races")
+        text = str(self.races.races[number - 1])
+        return re.sub(r" \(\w+\.py:\d+\)|, \w+\.py:\d+(?=\))", "", text)
 
     @cached_property
     def report(self) -> Report:

@@ -187,7 +187,7 @@ class PartsTable:
 
     def rows(self) -> Iterator[tuple[str, str]]:
         for name, part in RIGHT.items():
-            yield signature(name), " ".join((part.__doc__ or "").split())
+            yield signature(name), " ".join((part.__doc__ or "").split()).replace("``", "`")
 
     def __repr__(self) -> str:
         return "\n".join(f"{name:<44}{job}" for name, job in self.rows())

@@ -92,6 +92,23 @@ def test_a_step_that_is_not_there_is_refused(step):
             look(step)
 
 
+def test_a_race_is_told_without_labkits_own_lines():
+    text = case(2).race()
+    assert text.startswith(
+        "read after write (26 times): `download` on d2h reads outputs_dev[A] bytes [0, 32) (step 0)\n"
+    )
+    assert "only when d2h has already waited\n" in text
+    assert ".py" in str(case(2).races) and ".py" not in text
+
+
+@pytest.mark.parametrize(("number", "says"), [(4, "1 to 3"), (0, "1 to 3"), (True, "1 to 3")])
+def test_a_race_that_is_not_there_is_refused(number, says):
+    with pytest.raises(InvalidArgument, match=says):
+        case(2).race(number)
+    with pytest.raises(InvalidArgument, match="no races"):
+        case(5).race()
+
+
 @pytest.mark.parametrize("number", [-1, 11, True, "3"])
 def test_a_case_that_is_not_there_is_refused(number):
     with pytest.raises(InvalidArgument, match="0 to 10"):
