@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from labkit.device.costs import Profile
 from labkit.engine.core import EngineCore
 from labkit.engine.sampling import SamplingParams
 from labkit.entry import Engine
@@ -37,9 +38,10 @@ def patched_engine(
     model: Any = None,
     sizes: Sizes = SIZES,
     observers: Sequence[Any] = (),
+    profile: str | Profile = "article-8b",
 ) -> Iterator[Engine]:
     """An engine with ``change`` applied to it; an error of the learner's comes out as it is, not as an EngineFault."""
-    options: dict[str, Any] = {"switches": switches, "device": device, "sizes": sizes, "profile": "article-8b"}
+    options: dict[str, Any] = {"switches": switches, "device": device, "sizes": sizes, "profile": profile}
     options |= {"unsafe": True, "observers": observers}
     build = Engine.from_pretrained("toy", **options) if model is None else Engine(model, **options)
     with build as engine:
