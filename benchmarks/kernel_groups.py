@@ -36,6 +36,7 @@ from labkit.bench.decode import Decode, Prefilled
 from labkit.device.cuda import CudaDevice
 from labkit.device.cuda_rig import CudaRig
 from labkit.device.traced import TracedDevice
+from labkit.errors import InvalidArgument
 from labkit.model.fused import FusedModel
 from labkit.model.hf import HFModel
 from labkit.switches import ladder
@@ -47,6 +48,7 @@ MATRICES = ("QKV product", "O product", "gate-up product", "down product")
 HEAD, ATTENTION, WRITE, BETWEEN = "lm head", "attention", "rotary, KV write", "norms, SwiGLU, residuals"
 START, END, COPIES = "carry-over, embedding, start", "sampling, end", "copies and memsets"
 _PRODUCT = re.compile(r"gemm|nvjet|gemv|cublas", re.IGNORECASE)
+_KEPT = ("kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime", "cuda_driver")
 _KEPT_ARGS = ("stream", "correlation", "device", "bytes", "graph id", "graph node id", "grid", "block")
 
 
@@ -60,14 +62,20 @@ def profiled(work: Callable[[], object], path: Path) -> Trace:
     return load_profile_trace(path)
 
 
-def graph_steps(profile: Trace) -> list[list[Span]]:
-    """The device events of each graph launch, in order of start."""
+def graph_steps(profile: Trace, steps: int) -> list[list[Span]]:
+    """The device events of each graph launch, in order of start. Where the profiler does not say which launch an event
+    belongs to, the compute lane in that many equal parts."""
     spans = {span.id: span for span in profile.spans}
     launched: dict[int, list[Span]] = {}
     for edge in profile.edges:
         if "GraphLaunch" in spans[edge.before].name:
             launched.setdefault(edge.before, []).append(spans[edge.after])
-    return [sorted(step, key=lambda span: span.start_ns) for step in launched.values()]
+    if launched:
+        return [sorted(step, key=lambda span: span.start_ns) for step in launched.values()]
+    print("  no kernel names its graph launch: the compute lane is cut into equal parts")
+    events = sorted(profile.lane("compute"), key=lambda span: span.start_ns)
+    length = len(events) // steps
+    return [events[at : at + length] for at in range(0, length * steps, length)]
 
 
 def groups(step: list[Span], layers: int) -> list[str]:
@@ -148,7 +156,7 @@ def save(trace: Trace, profile: Path, name: str, out: Path) -> None:
     """The labkit trace, and the profiler's file with what is not read left out."""
     trace.save(str(out / f"{name}.json.gz"))
     content = json.loads(profile.read_text())
-    kept = [e for e in content["traceEvents"] if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime")]
+    kept = [e for e in content["traceEvents"] if e.get("cat") in _KEPT]
     for event in kept:
         event["args"] = {key: value for key, value in event.get("args", {}).items() if key in _KEPT_ARGS}
     content["traceEvents"] = kept
@@ -167,7 +175,7 @@ def one_context(model: Any, base: HFModel, batch: int, context: int, gbps: float
         decode.start(context - STEPS // 2, STEPS + 4)
         decode.steps(4)
         profile = profiled(lambda: decode.steps(STEPS), scratch / "groups.json")
-    steps, layers = graph_steps(profile), base.module.config.num_hidden_layers
+    steps, layers = graph_steps(profile, STEPS), base.module.config.num_hidden_layers
     print(f"context {context}, batch {batch}: {len(steps)} steps under the profiler")
     table(list(rows_of(steps, steady.ms, floors(base, batch, context), gbps, layers)))
     period = [(b[0].start_ns - a[0].start_ns) / 1e6 for a, b in pairwise(steps)]
@@ -187,18 +195,23 @@ def both_levels(model: Any, batch: int, context: int, out: Path | None, scratch:
         device.take()
         path = scratch / "levels.json"
         profile = profiled(lambda: decode.steps(4), path)
-        meta = {"source": "live", "model": model.name, "switches": [*ladder("cuda_graphs").on, "compiled"]}
+        switches = ladder("cuda_graphs").with_(compiled=model.is_compiled)
+        meta = {"source": "live", "model": model.name, "switches": list(switches.on), "batch": batch}
         trace = device.take(**meta, **{key: value for key, value in about().items() if key != "gpu"})
-    merged = with_kernels(trace, profile)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        save(trace, path, f"kernels-{context}", out)
+    try:
+        merged = with_kernels(trace, profile)
+    except InvalidArgument as error:
+        print(f"context {context}: {error}")
+        return
     found, kernels = report(merged), merged.meta["kernels"]
     print(f"context {context}: the same {trace.steps} steps, from an idle device on")
     print(f"  stream active {found.stream_active:.2%}: an operation (graph replay) is under way, from CUDA events")
     print(f"  GPU active    {found.gpu_active:.2%}: a kernel runs, from the profiler")
     print(f"  {kernels['count']} kernels, {kernels['outside']} in no operation")
     print(f"  clocks aligned by {kernels['pairs']} copies to within {kernels['error_ns'] / 1000:.1f} us", flush=True)
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        save(trace, path, f"kernels-{context}", out)
 
 
 def main(argv: Sequence[str] | None = None, base: HFModel | None = None) -> None:
