@@ -1,4 +1,7 @@
-"""``labkit run``, ``ladder``, ``trace``, ``races`` and ``doctor``. Bad input is one line on stderr and status 2."""
+"""``labkit run``, ``ladder``, ``trace``, ``races``, ``calibrate``, ``bench``, ``start``, ``export`` and ``doctor``.
+
+Bad input is one line on stderr and status 2.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from labkit import experiments
+from labkit.bench.commands import add_commands
 from labkit.device.costs import profile_names
 from labkit.engine.ordering import WAITS
 from labkit.engine.sampling import SamplingParams
 from labkit.entry import Engine
 from labkit.errors import InvalidArgument, LabkitError
+from labkit.lessons import commands as course
 from labkit.model import load_model
 from labkit.model.api import Model
 from labkit.settings import Settings, parse_settings
@@ -186,6 +191,8 @@ def _parser() -> argparse.ArgumentParser:
     races.add_argument("--drop", action="append", default=[], metavar="WAIT", help="leave out this wait of the loop")
     races.add_argument("--list", action="store_true", help="print the names of the loop's waits")
     races.set_defaults(command=_races)
+    add_commands(commands)
+    course.add_commands(commands)
     check = commands.add_parser("doctor", help="what is installed here, and how to mend what is not")
     check.add_argument("--json", action="store_true")
     check.add_argument("--fetch", action="store_true", help="first load smollm2 once, which converts its weights")

@@ -19,11 +19,16 @@ from labkit.errors import InvalidArgument
 PROFILES = Path(__file__).parent / "profiles"
 
 
+Point = tuple[int, float, float]
+
+
 @dataclass(frozen=True)
 class Linear:
     """base + per_row * rows + per_token * max(0, tokens - free_tokens) + per_context * context, in ns.
 
     ``free_tokens`` models a memory-bound batch: up to that many tokens the weights' bytes hide their arithmetic.
+    ``points`` are measurements ``(rows, ns, ns per context token)``, ascending in rows: where there are any, straight
+    lines between and beyond them take the place of ``base_ns``, ``per_row_ns`` and ``per_context_ns``.
     """
 
     base_ns: float = 0.0
@@ -32,14 +37,26 @@ class Linear:
     per_context_ns: float = 0.0
     free_tokens: int = 0
     launches: int = 1  # kernels that an eager launch of this work enqueues
+    launch_ns: float = 0.0  # host time of each of them after the first, the model's own Python included; 0: profile's
+    points: tuple[Point, ...] = ()
 
     def __call__(self, rows: int, tokens: int, context: int) -> int:
-        return round(
-            self.base_ns
-            + self.per_row_ns * rows
-            + self.per_token_ns * max(0, tokens - self.free_tokens)
-            + self.per_context_ns * context
-        )
+        start, slope = self.base_ns + self.per_row_ns * rows, self.per_context_ns
+        if self.points:
+            start, slope = _between(self.points, rows)
+        more = self.per_token_ns * max(0, tokens - self.free_tokens)
+        return max(0, round(start + more + slope * context))
+
+
+def _between(points: tuple[Point, ...], rows: int) -> tuple[float, float]:
+    """ns, and ns per context token, at a row count."""
+    if len(points) == 1:
+        return points[0][1:]
+    at = next((i for i in range(1, len(points) - 1) if points[i][0] >= rows), len(points) - 1)
+    (low, *first), (high, *last) = points[at - 1], points[at]
+    share = (rows - low) / (high - low)
+    ns, slope = (a + (b - a) * share for a, b in zip(first, last, strict=True))
+    return ns, slope
 
 
 @dataclass(frozen=True)
@@ -81,6 +98,7 @@ class Profile:
     # what the host and the kernels of one step cost, by phase or kernel name
     phases: Mapping[str, Linear] = field(default_factory=dict)
     kernels: Mapping[str, Linear] = field(default_factory=dict)
+    graph_kernels: Mapping[str, Linear] = field(default_factory=dict)  # as nodes of a graph, where that is not the same
 
     def to_json(self) -> str:
         """The profile as the JSON text that ``load_profile`` reads."""
@@ -113,11 +131,16 @@ def _parse(data: dict[str, Any], where: str) -> Profile:
     data = dict(data)
     for name in ("h2d", "d2h"):
         data[name] = _build(Link, data.get(name, {}), f"{where}: {name}")
-    for name in ("phases", "kernels"):
+    for name in ("phases", "kernels", "graph_kernels"):
         entries = data.get(name, {})
-        data[name] = {key: _build(Linear, value, f"{where}: {name}.{key}") for key, value in entries.items()}
+        data[name] = {key: _linear(value, f"{where}: {name}.{key}") for key, value in entries.items()}
     profile: Profile = _build(Profile, data, where)
     return profile
+
+
+def _linear(values: Any, where: str) -> Linear:
+    linear: Linear = _build(Linear, values, where)
+    return replace(linear, points=tuple((int(rows), float(ns), float(slope)) for rows, ns, slope in linear.points))
 
 
 def _build(cls: type, values: Any, where: str) -> Any:
@@ -134,12 +157,18 @@ class Costs:
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
 
-    def kernel(self, work: Work) -> tuple[int, int]:
+    def kernel(self, work: Work, *, in_graph: bool = False) -> tuple[int, int]:
         """(busy ns on the device, kernels an eager launch enqueues)."""
         if work.kind == "fixed":
             return work.fixed_ns, 1
         cost = self.profile.kernels.get(work.kind, _FREE)
+        if in_graph:
+            cost = self.profile.graph_kernels.get(work.kind, cost)
         return cost(work.rows, work.tokens, work.context), cost.launches
+
+    def launch_ns(self, work: Work) -> float:
+        """Host time of each launch of a series after the first."""
+        return self.profile.kernels.get(work.kind, _FREE).launch_ns or self.profile.launch_ns
 
     def phase(self, name: str, rows: int, tokens: int) -> int:
         """Host time of a phase's own Python work, without the API calls in it."""
@@ -169,8 +198,8 @@ class Adversary(Costs):
         super().__init__(profile)
         self.seed, self.low, self.high, self._calls = seed, low, high, 0
 
-    def kernel(self, work: Work) -> tuple[int, int]:
-        busy, launches = super().kernel(work)
+    def kernel(self, work: Work, *, in_graph: bool = False) -> tuple[int, int]:
+        busy, launches = super().kernel(work, in_graph=in_graph)
         return self._bend(busy), launches
 
     def phase(self, name: str, rows: int, tokens: int) -> int:
@@ -194,5 +223,7 @@ def scaled_host(profile: Profile, factor: float) -> Profile:
         )
         for name, p in profile.phases.items()
     }
+    kernels = {name: replace(k, launch_ns=k.launch_ns * factor) for name, k in profile.kernels.items()}
     calls = ("launch_ns", "copy_ns", "record_ns", "wait_ns", "query_ns", "sync_return_ns", "graph_launch_ns")
-    return replace(profile, phases=phases, **{name: round(getattr(profile, name) * factor) for name in calls})
+    slowed = {name: round(getattr(profile, name) * factor) for name in calls}
+    return replace(profile, phases=phases, kernels=kernels, **slowed)

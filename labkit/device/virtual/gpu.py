@@ -124,7 +124,7 @@ class VirtualDevice(HostSide):
             capture.add(stream, Node(label, engine, tail, fn, read, write, price, work.fraction))
             return None
         self._now += self.profile.launch_ns
-        last = self._now + (launches - 1) * self.profile.launch_ns
+        last = self._now + round((launches - 1) * self.costs.launch_ns(work))
         item = self._enqueue(  # before the rest of the series is launched: by then the device may be past this start
             stream,
             label,
@@ -146,7 +146,8 @@ class VirtualDevice(HostSide):
     def _repricer(self, work: Work) -> Callable[[Work | None], int]:
         def price(batch: Work | None) -> int:
             shape = work if batch is None or work.kind == "fixed" else batch
-            return self.costs.kernel(Work(work.kind, shape.rows, shape.tokens, shape.context, work.fixed_ns))[0]
+            node = Work(work.kind, shape.rows, shape.tokens, shape.context, work.fixed_ns)
+            return self.costs.kernel(node, in_graph=True)[0]
 
         return price
 

@@ -9,6 +9,7 @@ import pytest
 
 from labkit.device.api import Work
 from labkit.device.costs import Adversary, Costs, Linear, Link, Profile, load_profile, profile_names, scaled_host
+from labkit.device.virtual import VirtualDevice
 from labkit.errors import InvalidArgument
 
 U = load_profile("toy-u")
@@ -56,6 +57,50 @@ def test_a_cost_is_linear_above_the_free_tokens() -> None:
     assert cost(rows=3, tokens=10, context=10) == 139
 
 
+POINTS = Linear(points=((2, 100.0, 1.0), (4, 300.0, 2.0), (8, 300.0, 2.0)), per_token_ns=5, free_tokens=10)
+
+
+@pytest.mark.parametrize(
+    ("rows", "context", "ns"), [(2, 0, 100), (3, 10, 200 + 15), (4, 10, 320), (6, 10, 320), (1, 0, 0), (10, 0, 300)]
+)
+def test_measured_points_take_the_place_of_base_and_slopes(rows: int, context: int, ns: int) -> None:
+    assert POINTS(rows, rows, context) == ns
+    assert replace(POINTS, base_ns=1e9, per_row_ns=1e9, per_context_ns=1e9)(rows, rows, context) == ns
+
+
+def test_tokens_beyond_the_free_ones_cost_extra_with_points_too() -> None:
+    assert POINTS(4, 12, 0) == 310
+
+
+def test_one_point_is_a_constant_and_a_slope() -> None:
+    assert Linear(points=((4, 100.0, 2.0),))(9, 9, 10) == 120
+
+
+def test_a_kernel_inside_a_graph_may_take_another_time() -> None:
+    costs = Costs(Profile("x", kernels={"a": Linear(5), "b": Linear(7)}, graph_kernels={"a": Linear(9)}))
+    assert [costs.kernel(Work(name))[0] for name in "ab"] == [5, 7]
+    assert [costs.kernel(Work(name), in_graph=True)[0] for name in "ab"] == [9, 7]
+
+
+def test_each_launch_of_a_series_costs_what_it_says_or_else_what_any_launch_costs() -> None:
+    costs = Costs(Profile("x", launch_ns=10, kernels={"a": Linear(launches=5, launch_ns=3.5), "b": Linear(launches=5)}))
+    assert [costs.launch_ns(Work(kind)) for kind in ("a", "b", "fixed")] == [3.5, 10, 10]
+
+
+def test_a_series_is_launched_at_its_own_pace() -> None:
+    profile = Profile("x", launch_ns=10, kernels={"a": Linear(base_ns=1, launches=5, launch_ns=3.5)})
+    device = VirtualDevice(profile)
+    device.launch(None, device.stream("s"), work=Work("a"), label="a")
+    assert device.now_ns() == 10 + 14
+
+
+def test_points_survive_a_file(tmp_path: Path) -> None:
+    profile = Profile("x", kernels={"forward": POINTS}, graph_kernels={"forward": POINTS})
+    path = tmp_path / "x.json"
+    path.write_text(profile.to_json())
+    assert load_profile(path) == profile
+
+
 def test_copies_are_latency_and_bandwidth() -> None:
     link = Link(latency_ns=5, pinned=2.0, pageable=1.0, stage=4.0)
     costs = Costs(Profile("x", h2d=link, d2h=link))
@@ -75,5 +120,7 @@ def test_an_adversary_is_the_same_for_the_same_seed() -> None:
 
 
 def test_a_slow_host_has_the_same_gpu() -> None:
-    slow = scaled_host(replace(U, phases={"plan": Linear(base_ns=10)}), 3)
+    kernels = {"forward": Linear(launch_ns=7)}
+    slow = scaled_host(replace(U, phases={"plan": Linear(base_ns=10)}, kernels=kernels), 3)
+    assert slow.kernels["forward"].launch_ns == 21
     assert (slow.launch_ns, slow.phases["plan"].base_ns, slow.latency_ns) == (15_000, 30, U.latency_ns)

@@ -1,0 +1,1 @@
+"""Measuring whole steps: on a real GPU, on the virtual one, and one against the other."""
