@@ -1,6 +1,7 @@
 """The course as its sources say it.
 
-Every notebook is built from one, uses each exercise of its lesson once, asks before it runs, and links rules that exist.
+Every notebook is built from one, uses each exercise of its lesson once, asks before it runs, and links rules that are
+there.
 """
 
 from __future__ import annotations

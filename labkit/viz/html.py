@@ -25,9 +25,9 @@ CONFIG: dict[str, Any] = {
 }
 
 # The browser itself keeps the page offline: scripts and styles of the page only, and nothing may be fetched.
-_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
-_STYLE = f"""
+STYLE = f"""
 body {{ font: 18px/1.5 {style.FONT}; color: {style.INK}; background: {style.PAPER}; margin: 1.5rem; }}
 h1 {{ font-size: 1.6rem; margin: 0 0 .5rem; }}
 h2 {{ font-size: 1.3rem; }}
@@ -79,12 +79,12 @@ def _write(path: str | Path, title: str, figure: go.Figure, numbers: str, rows: 
     notes = "".join(f'<p class="note">{escape(note)}</p>\n' for note in meta["notes"])
     Path(path).write_text(
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
         f'<h1>{escape(title)}</h1>\n<p class="summary">{escape(meta["summary"])}</p>\n{notes}'
         f'<div role="img" aria-label="{escape(meta["summary"])}">{_drawing(figure)}</div>\n{numbers}'
-        f"<details>\n<summary>{caption} ({len(rows):,} rows)</summary>\n{_table(rows)}\n</details>\n"
+        f"<details>\n<summary>{caption} ({len(rows):,} rows)</summary>\n{table_html(rows)}\n</details>\n"
         f"</main>\n</body>\n</html>\n",
         encoding="utf-8",
     )
@@ -97,7 +97,8 @@ def _drawing(figure: go.Figure) -> str:
     return to_html(bare, config=CONFIG, include_plotlyjs=True, full_html=False, div_id="timeline")
 
 
-def _table(rows: Iterable[Mapping[str, Any]]) -> str:
+def table_html(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Rows of equal keys as an HTML table, units in its headings."""
     rows = list(rows)
     if not rows:
         return "<p>No bars.</p>"
