@@ -48,8 +48,8 @@ must_wait = Exercise(
     hints=(
         "Two questions: is it the same stream (then it is one queue), and if not, does the default stream stand "
         "between the two?",
-        "The default stream and the *blocking* streams wait for each other, in both directions. Streams made by PyTorch "
-        "are not blocking. Two blocking streams do not wait for one another.",
+        "The default stream and the *blocking* streams wait for each other, in both directions. Streams made by "
+        "PyTorch are not blocking. Two blocking streams do not wait for one another.",
         "True for: default and default, per_thread and per_thread (the same queue), and for default with blocking or "
         "per_thread, either way round. False for all others.",
     ),
