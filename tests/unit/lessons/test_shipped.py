@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,9 @@ def test_without_notebooks_it_says_so(package):
 def test_an_unknown_lesson_is_named_with_those_that_are():
     with pytest.raises(InvalidArgument, match="notebook='99_x': one of 00_start_here"):
         shipped.notebook_path("99_x")
+
+
+def test_a_wheel_is_built_with_the_course_where_it_is_looked_for():
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    names = (shipped.NOTEBOOKS, shipped.SEMANTICS)
+    assert wheel["force-include"] == {name: f"labkit/{name}" for name in names}
