@@ -1,4 +1,4 @@
-"""``labkit run``, ``ladder``, ``trace``, ``races``, ``start``, ``export`` and ``doctor``.
+"""``labkit run``, ``ladder``, ``trace``, ``races``, ``calibrate``, ``bench``, ``start``, ``export`` and ``doctor``.
 
 Bad input is one line on stderr and status 2.
 """
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from labkit import experiments
+from labkit.bench.commands import add_commands
 from labkit.device.costs import profile_names
 from labkit.engine.ordering import WAITS
 from labkit.engine.sampling import SamplingParams
@@ -190,6 +191,7 @@ def _parser() -> argparse.ArgumentParser:
     races.add_argument("--drop", action="append", default=[], metavar="WAIT", help="leave out this wait of the loop")
     races.add_argument("--list", action="store_true", help="print the names of the loop's waits")
     races.set_defaults(command=_races)
+    add_commands(commands)
     course.add_commands(commands)
     check = commands.add_parser("doctor", help="what is installed here, and how to mend what is not")
     check.add_argument("--json", action="store_true")
