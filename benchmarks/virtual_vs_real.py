@@ -23,7 +23,7 @@ from labkit.bench.accuracy import HEADER, Compared, gains, verdict
 from labkit.bench.calibrate import calibrate
 from labkit.bench.decode import Decode, Prefilled
 from labkit.bench.models import FORMS, bench_model, open_rig
-from labkit.bench.predict import Case, Measured, measure, predict
+from labkit.bench.predict import Case, measure, predict
 from labkit.bench.probe import ProbeDevice
 from labkit.device.calibrate.calls import per_call
 from labkit.device.calibrate.rig import Rig
@@ -47,8 +47,9 @@ def main() -> int:
         profile = load_profile(arguments.profile)
     else:
         command = " ".join(["python", *sys.argv])
-        profile, left = calibrate(rig, model, "calibrated", command=command, quick=arguments.quick)
-        clock.tell("calibrated; unexplained " + ", ".join(f"{x.ns / 1e3:.0f} us at {x.rows} rows" for x in left))
+        profile, rests = calibrate(rig, model, "calibrated", command=command, quick=arguments.quick)
+        print("\n".join(map(str, rests)))
+        clock.tell("calibrated")
     if arguments.out:
         arguments.out.write_text(profile.to_json())
     speed = launch_ns(rig)
@@ -74,15 +75,15 @@ def main() -> int:
 
 def compare(rig: Rig, model: Model, profile: Profile, batch: int, context: int) -> list[Compared]:
     """The four modes of a batch and context."""
-    size, longest, busy = model.preferred_block_size, context + 4 * STEPS * BLOCKS, {}
-    prefilled, found = Prefilled(model, size), []
+    size, longest = model.preferred_block_size, context + 4 * STEPS * BLOCKS
+    prefilled, found, busy = Prefilled(model, size), [], {}
     for switches in MODES:
-        case = Case(batch, context, switches)
-        with Decode(prefilled, switches, ProbeDevice(rig), batch=batch, longest=longest, block_size=size) as decode:
-            real = measure(decode, case, STEPS, BLOCKS, busy.get(switches.cuda_graphs, 0.0))
+        case, probe, graphs = Case(batch, context, switches), ProbeDevice(rig), switches.cuda_graphs
+        with Decode(prefilled, switches, probe, batch=batch, longest=longest, block_size=size) as decode:
+            real = measure(decode, probe, case, STEPS, BLOCKS, busy_ns=busy.get(graphs, 0.0))
         rig.release()
-        busy[switches.cuda_graphs] = real.busy_ns  # the same kernels in both loops but for the carry-over
-        virtual: Measured = predict(profile, case, block_size=size, longest=longest, steps=STEPS, blocks=BLOCKS)
+        busy[graphs] = real.busy_ns  # the same kernels in both loops but for the carry-over
+        virtual = predict(profile, case, block_size=size, longest=longest, steps=STEPS, blocks=BLOCKS)
         found.append(Compared(case, real, virtual))
     return found
 

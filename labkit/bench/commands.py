@@ -55,7 +55,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     rig = open_rig(arguments.device, arguments.profile)
     model = bench_model(arguments.model, arguments.form, arguments.device)
     watch(f"{rig.about}, {arguments.model} {arguments.form}")
-    profile, left = calibrate(
+    profile, rests = calibrate(
         rig,
         model,
         arguments.name or arguments.out.stem,
@@ -65,11 +65,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
         progress=watch,
     )
     arguments.out.write_text(profile.to_json())
-    for one in left:
-        print(
-            f"{one.rows} rows, synchronous, graphs: {one.measured_ns / 1e6:.3f} ms, the parts add up to "
-            f"{one.predicted_ns / 1e6:.3f} ms; {one.ns / 1e3:+.0f} us went to plan"
-        )
+    print("\n".join(map(str, rests)))
     print(f"{arguments.out}: {profile.name}, {profile.source}")
     return 0
 

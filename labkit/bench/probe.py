@@ -16,6 +16,9 @@ PhaseSample = tuple[int, int, int, int]  # rows, tokens, host ns without the cal
 Kernels = list[tuple[str, Work, int, int]]  # of a step: name, size, duration ns, busy ns
 
 
+LISTENING = ("launch", "replay", "copy", "record", "wait", "synchronize", "phase")
+
+
 class ProbeDevice:
     """A device that notes times.
 
@@ -31,6 +34,14 @@ class ProbeDevice:
         self.calls: dict[str, list[int]] = {}
         self._clock, self._inside, self._waited, self._capturing = self.inner.now_ns, 0, 0, False
         self._hold_ns, self._held, self._ops = 0, False, []  # type: int, bool, list[list[tuple[str, Work, Any]]]
+
+    def listen(self, on: bool) -> None:
+        """Note times, or get out of the way: then the engine calls the inner device's own methods."""
+        for name in LISTENING:
+            if on:
+                self.__dict__.pop(name, None)
+            else:
+                self.__dict__[name] = getattr(self.inner, name)
 
     def clear(self) -> None:
         """Forget what was noted."""

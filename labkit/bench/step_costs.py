@@ -83,7 +83,7 @@ def _measure_rows(model: Prefilled, rig: Rig, grid: Grid, rows: int, switches: S
             _free_run(decode, probe, grid, switches, samples)
             hold = _launch_ns(probe) + SLACK_NS
             with probe.holding(hold) as steps:
-                decode.steps(grid.steps // 2)
+                decode.steps(grid.steps)
                 decode.finish()
             _sort(steps[1:-1], samples)  # the first and last of a stretch may be of another batch
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -121,10 +120,9 @@ def bench(
                 for context in contexts:
                     key = (batch, context, switches.cuda_graphs)
                     case = Case(batch, context, switches)
-                    probe.clear()
-                    found = measure(decode, case, steps, blocks, busy.get(key, 0.0))
+                    found = measure(decode, probe, case, steps, blocks, busy_ns=busy.get(key, 0.0))
                     busy[key] = found.busy_ns  # the loops differ in the carry-over alone
-                    yield _row(model, form, mode, case, found, probe, floor_ns(model, batch, context, bandwidth))
+                    yield _row(model, form, mode, case, found, floor_ns(model, batch, context, bandwidth))
             rig.release()
 
 
@@ -134,7 +132,7 @@ def _mode(name: str) -> Switches:
     return MODES[name]
 
 
-def _row(model: Model, form: str, mode: str, case: Case, found: Measured, probe: ProbeDevice, floor: float) -> BenchRow:
+def _row(model: Model, form: str, mode: str, case: Case, found: Measured, floor: float) -> BenchRow:
     return BenchRow(
         model=model.name,
         form=form,
@@ -144,6 +142,6 @@ def _row(model: Model, form: str, mode: str, case: Case, found: Measured, probe:
         ns=found.ns,
         p95_ns=found.steady.p95,
         busy_ns=found.busy_ns,
-        host_ns={name: statistics.median(times) for name, times in probe.host(case.batch).items()},
+        host_ns=found.host_ns,
         floor_ns=floor,
     )

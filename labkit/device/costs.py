@@ -38,6 +38,7 @@ class Linear:
     free_tokens: int = 0
     launches: int = 1  # kernels that an eager launch of this work enqueues
     launch_ns: float = 0.0  # host time of each of them after the first, the model's own Python included; 0: profile's
+    tail_ns: float = 0.0  # from the last launch of a series to its end at the earliest; 0: an average kernel
     points: tuple[Point, ...] = ()
 
     def __call__(self, rows: int, tokens: int, context: int) -> int:
@@ -169,6 +170,11 @@ class Costs:
     def launch_ns(self, work: Work) -> float:
         """Host time of each launch of a series after the first."""
         return self.profile.kernels.get(work.kind, _FREE).launch_ns or self.profile.launch_ns
+
+    def tail_ns(self, work: Work, busy: int, launches: int) -> int:
+        """How long before its end the last launch of a series must have arrived."""
+        tail = self.profile.kernels.get(work.kind, _FREE).tail_ns
+        return min(busy, round(tail)) if tail else busy // launches
 
     def phase(self, name: str, rows: int, tokens: int) -> int:
         """Host time of a phase's own Python work, without the API calls in it."""

@@ -132,7 +132,7 @@ class VirtualDevice(HostSide):
             engine=engine,
             duration=busy + (launches - 1) * self.profile.kernel_gap_ns,
             busy=busy,
-            not_before=last + self.profile.latency_ns + busy // launches if launches > 1 else 0,
+            not_before=last + self.profile.latency_ns + self.costs.tail_ns(work, busy, launches) if launches > 1 else 0,
             payload=fn,
             reads=whole(reads),
             writes=whole(writes),

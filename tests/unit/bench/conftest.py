@@ -35,7 +35,7 @@ TRUTH = Profile(
 )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def truth() -> Profile:
     return TRUTH
 

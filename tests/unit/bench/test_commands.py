@@ -13,7 +13,7 @@ def test_calibrate_writes_a_profile_that_runs(capsys, tmp_path):
     small = ["--rows", "1,4", "--contexts", "40,80", "--quick"]
     assert main(["calibrate", "--device", "virtual", *small, "-o", str(path)]) == 0
     text = capsys.readouterr().out
-    assert "went to plan" in text and "mine, measured: virtual (h200-8b)" in text
+    assert "sync graphs, 4 rows" in text and "mine, measured: virtual (h200-8b)" in text
     profile, truth = load_profile(path), load_profile("h200-8b")
     assert profile.name == "mine"
     assert profile.launch_ns == truth.launch_ns

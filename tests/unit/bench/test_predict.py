@@ -22,8 +22,9 @@ def test_a_case_says_what_it_is():
 def test_the_virtual_gpu_predicts_itself_to_the_nanosecond(rig, truth, switches):
     case = Case(5, 150, switches)
     model = Prefilled(ToyModel(max_model_len=600), 16)
-    with Decode(model, switches, ProbeDevice(rig), batch=5, **ROOM) as decode:
-        measured = measure(decode, case, steps=8, blocks=2)
+    probe = ProbeDevice(rig)
+    with Decode(model, switches, probe, batch=5, **ROOM) as decode:
+        measured = measure(decode, probe, case, steps=8, blocks=2)
     assert predict(truth, case, **ROOM) == measured
 
 
@@ -38,6 +39,12 @@ def test_a_synchronous_step_adds_the_host(truth):
     host = sum(truth.phases[name](5, 5, 0) for name in ("plan", "fill", "settle"))
     assert both[0].ns - both[1].ns > host
     assert both[0].idle > host / both[0].ns
+
+
+def test_host_time_per_phase_comes_with_it(truth):
+    host = predict(truth, Case(5, 200, ladder("cuda_graphs")), **ROOM).host_ns
+    assert host["plan"] == truth.phases["plan"](5, 0, 0)
+    assert list(host) == ["plan", "fill", "upload", "compute", "download", "settle"]
 
 
 def test_idle_is_never_below_zero():

@@ -74,6 +74,18 @@ def test_a_held_graph_is_one_time(rig, truth):
     assert (name, ns) == ("graph", busy + 2 * truth.node_gap_ns)
 
 
+@pytest.mark.parametrize("rung", ["events", "cuda_graphs"])
+def test_a_probe_out_of_the_way_hears_nothing_and_hears_again_afterwards(rig, truth, rung):
+    probe = ProbeDevice(rig)
+    probe.listen(False)
+    assert run(probe, rung) == run(VirtualDevice(truth), rung)
+    assert not probe.calls and not probe.phases
+    assert probe.launch == rig.device.launch
+    probe.listen(True)
+    run(probe, rung)
+    assert probe.calls["copy upload"] and probe.phases["plan"]
+
+
 def test_other_calls_go_through(rig):
     probe = ProbeDevice(rig)
     assert probe.profile is rig.device.profile

@@ -5,13 +5,16 @@ from dataclasses import replace
 import pytest
 
 from labkit.bench.step_costs import Grid, measure_steps
+from labkit.device.calibrate import VirtualRig
+from labkit.device.virtual import VirtualDevice
 from labkit.model.toy import ToyModel
 
 GRID = Grid(rows=(1, 3, 8), contexts=(32, 64, 200), chunks=(400, 800, 1600), steps=6)
 
 
-@pytest.fixture
-def measured(rig, truth):
+@pytest.fixture(scope="module")
+def measured(truth):
+    rig = VirtualRig(VirtualDevice(truth))
     return measure_steps(ToyModel(), rig, replace(truth, phases={}, kernels={}, graph_kernels={}), GRID)
 
 

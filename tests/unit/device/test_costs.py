@@ -94,6 +94,16 @@ def test_a_series_is_launched_at_its_own_pace() -> None:
     assert device.now_ns() == 10 + 14
 
 
+def test_a_series_ends_no_earlier_than_its_tail_after_the_last_launch() -> None:
+    kernel = Linear(base_ns=100, launches=5)
+    for tail, end in ((0, 500 + 20), (60, 500 + 60), (900, 500 + 100)):
+        device = VirtualDevice(Profile("x", launch_ns=100, kernels={"a": replace(kernel, tail_ns=tail)}))
+        item = device.launch(None, device.stream("s"), work=Work("a"), label="a")
+        device.synchronize()
+        assert item is not None
+        assert item.end == end, tail
+
+
 def test_points_survive_a_file(tmp_path: Path) -> None:
     profile = Profile("x", kernels={"forward": POINTS}, graph_kernels={"forward": POINTS})
     path = tmp_path / "x.json"
