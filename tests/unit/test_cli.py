@@ -35,6 +35,13 @@ def test_switches_over_a_rung(capsys):
     assert found["switches"] == ["streams", "events", "cuda_graphs"]
 
 
+def test_a_switch_beyond_the_ladder(capsys):
+    text = output(capsys, "run", *SMALL, "--rung", "6", "-s", "compiled=on")
+    assert "The model runs in its compiled form" in text
+    found = json.loads(output(capsys, "run", *SMALL, "--json", "--rung", "0", "-s", "compiled=on"))
+    assert found["switches"] == ["compiled"]
+
+
 def test_prompts_from_a_file(capsys, tmp_path):
     path = tmp_path / "prompts.txt"
     path.write_text("# a comment\n\none\n  two  \n", encoding="utf-8")

@@ -11,8 +11,8 @@ def test_nothing():
 
 
 def test_keys_are_sorted_into_switches_sizes_and_sampling():
-    settings = parse_settings(["streams=on", "max_rows=4", "temperature=0.5", "seed=3", "events=no", "logprobs=true"])
-    assert settings.switches == {"streams": True, "events": False}
+    settings = parse_settings(["streams=on", "max_rows=4", "temperature=0.5", "seed=3", "compiled=no", "logprobs=true"])
+    assert settings.switches == {"streams": True, "compiled": False}
     assert settings.sizes == {"max_rows": 4}
     assert settings.sampling == {"temperature": 0.5, "seed": 3, "logprobs": True}
 
