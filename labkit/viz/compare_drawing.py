@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from re import sub
 from typing import Any
 
 import plotly.graph_objects as go
@@ -18,6 +19,8 @@ from labkit.viz.sides import Side
 
 _LANES_PX, _NUMBERS_PX, _AXIS_PX, _BETWEEN_PX = 300, 150, 105, 12
 _TOP, _HEADLINE = 4.1, 3.82  # y of the upper edge, and of the line of text above the lanes
+_PLOT_PX, _CHARACTER_PX = 540, 8.5  # of the narrowest plot, and of its notes
+_BELOW = ROW["H2D"]  # the emptiest lane
 _FASTER, _SLOWER = style.CPU, style.IDLE
 
 
@@ -32,9 +35,18 @@ def draw_run(figure: go.Figure, side: Side, axis: str, legend_of: Side | None) -
     headline = f"<b>{escape(side.name)}</b>: GPU active {share_text(side.numbers.gpu_active)}"
     _write(figure, headline, x=0, xref="paper", xanchor="left", yref=axis)
     low, high = figure.layout.xaxis.range
-    room = (high - end) / (high - low)  # to the right of the mark
-    anchor = {"xanchor": "left", "xshift": 4} if room > 0.3 else {"xanchor": "right", "xshift": -4}
-    _write(figure, f"<b>{side.finish}</b>", x=end, xref="x", yref=axis, **anchor)
+    _write_finish(figure, side.finish, end, (end - low) / (high - low), headline, axis)
+
+
+def _write_finish(figure: go.Figure, text: str, end: float, place: float, headline: str, axis: str) -> None:
+    """Beside its line, which stands at ``place``, 0 to 1, of the width; below the headline where both do not fit."""
+    width, taken = (
+        len(words) * _CHARACTER_PX / _PLOT_PX for words in (text, headline.replace("<b>", "").replace("</b>", ""))
+    )
+    right = place + width < 1
+    y = _HEADLINE if right or place - width > taken else _BELOW
+    anchor = {"xanchor": "left", "xshift": 4} if right else {"xanchor": "right", "xshift": -4}
+    _write(figure, f"<b>{text}</b>", x=end, xref="x", yref=axis, y=y, bgcolor=style.PAPER, **anchor)
 
 
 def _write(figure: go.Figure, text: str, **where: Any) -> None:

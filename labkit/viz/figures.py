@@ -157,13 +157,14 @@ def _notes(trace: Trace, numbers: Report, selection: Selection, arrows_for: int 
     """The definition beside the number, where the trace comes from, why the lane idles, and what is not shown."""
     source, device = (str(trace.meta.get(key, "")) for key in ("source", "device"))
     origin = device if source in device else f"{source}, {device}" if device else source
-    notes = [f"GPU active: {GPU_ACTIVE}." + (f" Trace: {origin}." if origin else "")]
+    notes, told = [f"GPU active: {GPU_ACTIVE}."], [f"Trace: {origin}."] if origin else []
     if numbers.idle:
         reason, ns = max(numbers.idle.items(), key=lambda item: item[1])
-        notes.append(
-            f"Idle {time_text(numbers.idle_ns)}, the largest part: {reason} ({share_text(ns / numbers.idle_ns)})."
-            + ("" if arrows_for is None else f" Arrows: what step {arrows_for} waited for.")
-        )
+        share = share_text(ns / numbers.idle_ns)
+        told.append(f"Idle {time_text(numbers.idle_ns)}, the largest part: {reason} ({share}).")
+    if arrows_for is not None:
+        told.append(f"Arrows: what step {arrows_for} waited for.")
+    notes += [" ".join(told)] if told else []
     first, last = selection.steps
     shown = "the middle of the range" if first < 0 else f"step {first}" if first == last else f"steps {first} to {last}"
     if selection.reduced:
@@ -219,6 +220,7 @@ def _strip_axes(domain: list[float], length_us: float) -> dict[str, Any]:
             "anchor": "y2",
             "title": {"text": "time (µs) of the whole run, aggregated: busy share per bin; the box is drawn above"},
             "range": [0, length_us],
+            "nticks": 6,
             "tickformat": ",",
             "exponentformat": "none",
         },

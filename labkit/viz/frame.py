@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from re import sub
 from textwrap import wrap
 from typing import Any
 
@@ -14,7 +15,8 @@ from labkit.viz import style
 
 MARGIN = {"l": 115, "r": 20, "t": 30, "b": 70}
 _TITLE_PX, _NOTE_PX = 28, 23  # a line of each
-_TITLE_CHARACTER_PX, _NOTE_CHARACTER_PX, _WIDTH_PX = 9.7, 7.1, 890  # on average; a notebook cell is 900 px wide
+_TITLE_CHARACTER_PX, _NOTE_CHARACTER_PX = 9.7, 7.4  # on average
+_WIDTH_PX = 840  # a cell of JupyterLab with its side bar on a projector of 1280 px is a little wider
 
 Table = list[dict[str, Any]]
 
@@ -27,8 +29,8 @@ def frame(sentence: str, notes: Sequence[str], inner_px: int, table: Table | Non
     """
     margin = MARGIN | layout.pop("margin", {})
     room = _WIDTH_PX - margin["l"]
-    title = wrap(sentence, int(room / _TITLE_CHARACTER_PX))
-    lines = [line for note in notes for line in wrap(note, int(room / _NOTE_CHARACTER_PX))]
+    title = _lines(sentence, int(room / _TITLE_CHARACTER_PX))
+    lines = [line for note in notes for line in _lines(note, int(room / _NOTE_CHARACTER_PX))]
     margin["t"] += _TITLE_PX * len(title) + _NOTE_PX * len(lines)
     meta = {"summary": sentence, "notes": list(notes)} | ({} if table is None else {"table": table})
     height = margin["t"] + inner_px + margin["b"]
@@ -47,6 +49,12 @@ def frame(sentence: str, notes: Sequence[str], inner_px: int, table: Table | Non
         margin=margin,
         **layout,
     )
+
+
+def _lines(text: str, characters: int) -> list[str]:
+    """Lines of at most so many characters; a number and its unit stay together."""
+    glued = sub(r"(?<=\d) (?=%|[mµn]?s\b)", "\N{NO-BREAK SPACE}", text)
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in wrap(glued, characters)]
 
 
 def domains(blocks: Sequence[int], gaps: Sequence[int]) -> tuple[int, list[list[float]]]:

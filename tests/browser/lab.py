@@ -23,6 +23,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 HERE = Path(__file__).parent
+ARTIFACTS = ROOT / "artifacts"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 START_SECONDS, RUN_SECONDS = 120, 180  # of a busy machine
 
@@ -133,14 +134,14 @@ class Seen:
 
 
 @contextmanager
-def chromium(height: int = 6000) -> Iterator[tuple[Any, Seen]]:
+def chromium(height: int = 6000, width: int = 1400) -> Iterator[tuple[Any, Seen]]:
     """A page, and what it does. Tall enough for a whole notebook: JupyterLab builds only the cells in view."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install 'labkit[test]'")
     # Chromium's sandbox does not run as root; it opens nothing but this server.
     arguments = ["--no-sandbox"] if os.getuid() == 0 else []
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        page = browser.new_page(viewport={"width": 1400, "height": height})
+        page = browser.new_page(viewport={"width": width, "height": height})
         try:
             yield page, watch(page)
         finally:
@@ -176,6 +177,31 @@ def run_all(page: Any, server: Server, notebook: str) -> None:
 ALL_CELLS_DONE = r"""() => {
     const prompts = [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].map(node => node.textContent);
     return prompts.some(text => /\d/.test(text)) && !prompts.some(text => text.includes('*'));
+}"""
+
+
+def keep(shown: Any, name: str) -> None:
+    """A picture of a page or of a part of it, to be looked at: ``artifacts/NAME.png``."""
+    ARTIFACTS.mkdir(exist_ok=True)
+    shown.screenshot(path=ARTIFACTS / f"{name}.png")
+
+
+# Texts of a plot that leave it, and texts over each other; a letter is a little smaller than its box.
+CLASHES = """plot => {
+    const frame = plot.getBoundingClientRect(), found = [];
+    const boxes = [...plot.querySelectorAll('text')]
+        .filter(node => node.textContent.trim() && !node.closest('.hoverlayer'))
+        .map(node => [node.textContent, node.getBoundingClientRect()]).filter(([, box]) => box.width && box.height);
+    boxes.forEach(([text, box], place) => {
+        const inside = box.left >= frame.left - 1 && box.right <= frame.right + 1;
+        if (!inside || box.top < frame.top - 1 || box.bottom > frame.bottom + 1) found.push(`cut: ${text}`);
+        for (const [other, next] of boxes.slice(place + 1)) {
+            const wide = Math.min(box.right, next.right) - Math.max(box.left, next.left);
+            const high = Math.min(box.bottom, next.bottom) - Math.max(box.top, next.top);
+            if (wide > 2 && high > 4) found.push(`over each other: ${text} / ${other}`);
+        }
+    });
+    return found;
 }"""
 
 

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import shutil
 import urllib.error
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.browser.lab import Server, accepts, check_no_share_button, chromium, needs_browser, needs_install, run_all
+from tests.browser.lab import (
+    Server,
+    accepts,
+    check_no_share_button,
+    chromium,
+    keep,
+    needs_browser,
+    needs_install,
+    run_all,
+)
 
 NOTEBOOK = "00_start_here.ipynb"
 
@@ -45,13 +53,13 @@ def test_jupyterlab_shows_no_news_and_saves_no_widgets(server: Server) -> None:
 
 @needs_browser
 @needs_install
-def test_the_first_notebook_runs_and_draws_its_timeline(server: Server, tmp_path: Path) -> None:
+def test_the_first_notebook_runs_and_draws_its_timeline(server: Server) -> None:
     with chromium() as (page, seen):
         try:
             run_all(page, server, NOTEBOOK)
             check_outputs(page)
         finally:
-            page.screenshot(path=tmp_path / "start_here.png")
+            keep(page, "start_here")
     assert seen.errors == []
     assert seen.hosts == {"127.0.0.1"}
 

@@ -6,7 +6,6 @@ import re
 import shutil
 from collections.abc import Iterator
 from html import unescape
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,17 @@ from labkit.switches import MECHANISMS
 from labkit.viz import timeline
 from labkit.viz.panels import words
 from labkit.viz.panels.board import Board, Outcome
-from tests.browser.lab import Seen, Server, check_no_share_button, chromium, needs_browser, needs_install, run_all
+from tests.browser.lab import (
+    CLASHES,
+    Seen,
+    Server,
+    check_no_share_button,
+    chromium,
+    keep,
+    needs_browser,
+    needs_install,
+    run_all,
+)
 
 NOTEBOOK = "panels.ipynb"
 ANSWER_MS = 20_000  # of a busy machine; how long it takes is measured elsewhere
@@ -92,7 +101,7 @@ def check_switchboard(page: Any, board: Board) -> None:
         wait_for_text(page, 0, "", plain(str(fix)))
 
 
-def test_the_switchboard_answers_each_flip_as_the_engine_does(opened: tuple[Any, Seen], tmp_path: Path) -> None:
+def test_the_switchboard_answers_each_flip_as_the_engine_does(opened: tuple[Any, Seen]) -> None:
     page, _ = opened
     board = Board()
     check_switchboard(page, board)
@@ -102,7 +111,7 @@ def test_the_switchboard_answers_each_flip_as_the_engine_does(opened: tuple[Any,
         after = board.flip(name)
         assert bars_of(after) != bars_of(before)
         check_switchboard(page, board)
-        panel(page, 0).screenshot(path=tmp_path / f"switchboard_{name}.png")
+        keep(panel(page, 0), f"switchboard_{name}")
     panel(page, 0).get_by_label("Rung").select_option(label="3 lookahead")
     board.choose_rung(3)
     check_switchboard(page, board)
@@ -148,7 +157,7 @@ def axis_end(page: Any) -> float:
     return float(end)
 
 
-def test_live_runs_flips_pauses_steps_and_stops(opened: tuple[Any, Seen], tmp_path: Path) -> None:
+def test_live_runs_flips_pauses_steps_and_stops(opened: tuple[Any, Seen]) -> None:
     page, _ = opened
     assert (steps_of(page, 1), steps_of(page, 4)) == (0, 0)
     click(page, 1, "Run")
@@ -165,14 +174,14 @@ def test_live_runs_flips_pauses_steps_and_stops(opened: tuple[Any, Seen], tmp_pa
     stood = steps_of(page, 1)
     page.wait_for_timeout(700)
     assert steps_of(page, 1) == stood
-    panel(page, 1).screenshot(path=tmp_path / "live_wrong.png")
+    keep(panel(page, 1), "live_wrong")
     panel(page, 1).get_by_label("events", exact=True).click()
     wait_for_text(page, 1, "p", "at the next step: events")
     click(page, 1, "One step")
     wait_for_text(page, 1, "p", "paused. Right")
     assert steps_of(page, 1) == 1, "counted since the flip"
     page.wait_for_function(FLIP_DRAWN)  # on the part of the time axis that is in view
-    panel(page, 1).screenshot(path=tmp_path / "live_mended.png")
+    keep(panel(page, 1), "live_mended")
     click(page, 1, "Stop")
     for shown in (1, 4):
         wait_for_text(page, shown, "p", "stopped")
@@ -189,23 +198,56 @@ def test_live_stops_when_its_cell_runs_again(opened: tuple[Any, Seen]) -> None:
     wait_for_text(page, 1, "p", "paused")
 
 
-def test_a_run_moment_by_moment(opened: tuple[Any, Seen], tmp_path: Path) -> None:
+def test_a_run_moment_by_moment(opened: tuple[Any, Seen]) -> None:
     page, _ = opened
     for number in range(2, 7):
         click(page, 2, "Next")
         wait_for_text(page, 2, "[role=status]", f"Moment {number} of")
     wait_for_text(page, 2, "[role=status]", "The device runs forward on compute")
     wait_for_text(page, 2, "", "EngineCore.compute")
-    panel(page, 2).screenshot(path=tmp_path / "step_through.png")
+    keep(panel(page, 2), "step_through")
 
 
-def test_a_prediction_is_stored_and_drawn_with_the_measurement(opened: tuple[Any, Seen], tmp_path: Path) -> None:
+def test_a_prediction_is_stored_and_drawn_with_the_measurement(opened: tuple[Any, Seen]) -> None:
     page, _ = opened
     panel(page, 3).get_by_label("Your answer (%)").fill("10")
     click(page, 3, "Store my answer, then run")
     wait_for_text(page, 3, "[role=status]", "You said 10 %; measured: 2")
     assert panel(page, 3).get_by_label("Your answer (%)").is_disabled()
-    panel(page, 3).screenshot(path=tmp_path / "prediction.png")
+    keep(panel(page, 3), "prediction")
+
+
+DESCRIBED = """panel => [...panel.querySelectorAll('select, input, button, [role=slider]')]
+    .filter(node => !node.closest('.js-plotly-plot'))
+    .map(node => node.textContent.trim() || node.getAttribute('aria-label') || node.title
+        || [...(node.labels ?? [])].map(label => label.textContent).join('').trim()
+        || node.closest('.jupyter-widgets').querySelector('label')?.textContent.trim() || '')"""
+
+
+def test_every_control_has_a_description(opened: tuple[Any, Seen]) -> None:
+    page, _ = opened
+    for number, least in ((0, 11), (1, 11), (2, 5), (3, 2)):
+        described = panel(page, number).evaluate(DESCRIBED)
+        assert len(described) >= least
+        assert "" not in described, f"panel {number}"
+
+
+def test_on_a_projector_no_text_of_a_plot_is_cut_or_lies_over_another(opened: tuple[Any, Seen]) -> None:
+    page, _ = opened
+    click(page, 1, "Run")
+    page.wait_for_function(MOVED_ON, arg=[1, 4])
+    panel(page, 1).get_by_label("cuda_graphs", exact=True).click()
+    wait_for_text(page, 1, "p", "running. Right")
+    page.wait_for_function(MOVED_ON, arg=[1, 20])
+    click(page, 1, "Pause")
+    bad = {}
+    for width in (1280, 1920):
+        page.set_viewport_size({"width": width, "height": 6600})
+        page.wait_for_timeout(2000)  # every plot is drawn again, in turn
+        for number, name in enumerate(("switchboard", "live", "step_through", "prediction")):
+            bad[name, width] = panel(page, number).locator(".js-plotly-plot").evaluate(CLASHES)
+            keep(panel(page, number), f"{name}_{width}")
+    assert {name: found for name, found in bad.items() if found} == {}
 
 
 def test_the_page_is_quiet_and_stays_at_home(opened: tuple[Any, Seen]) -> None:

@@ -122,8 +122,8 @@ def test_the_summary_is_the_report_s_number_with_its_definition():
 )
 def test_the_notes_say_where_the_trace_comes_from_once(meta, shown):
     trace = Trace((Span(0, "kernel", "k", "compute", 0, 10),), (), meta)
-    assert shown in timeline(trace).layout.meta["notes"][0]
-    assert "Trace:" not in timeline(Trace(trace.spans)).layout.meta["notes"][0]
+    assert shown in timeline(trace).layout.meta["notes"][1]
+    assert not [note for note in timeline(Trace(trace.spans)).layout.meta["notes"] if "Trace:" in note]
 
 
 def test_arrows_are_one_trace_for_one_step():

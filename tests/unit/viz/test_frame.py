@@ -22,6 +22,13 @@ def test_the_plot_has_its_height_whatever_is_written_above():
     assert long.title.subtitle.text.count("<br>") > 5
 
 
+def test_a_number_and_its_unit_are_on_one_line():
+    for words in range(5, 30):
+        layout = frame("GPU active " * words + "96.6 %.", ["idle " * words + "7.0 ms"], 100)
+        for text, unit in ((layout.title.text, "96.6 %"), (layout.title.subtitle.text, "7.0 ms")):
+            assert unit in text and "\u00a0" not in text
+
+
 def test_meta_keeps_the_sentences_whole_and_the_table():
     layout = frame("A sentence.", ["word " * 50], 100, [{"a": 1}])
     assert layout.meta == {"summary": "A sentence.", "notes": ["word " * 50], "table": [{"a": 1}]}
