@@ -129,7 +129,10 @@ def work_while_waiting(answer: Callable[..., Any], device: str) -> Result:
     """The host polls and works, and reads once the event is reached."""
     play = Polling(device)
     value = answer(play.landed, play.work, play.read)
-    says = f"The host did {play.pieces} pieces of work instead of sleeping, and read the result after a True query."
+    done = (
+        f"did {play.pieces} pieces of work while it waited" if play.pieces else "found the result there when it asked"
+    )
+    says = f"The host {done}, and read after a query that answered True."
     return judged(_of_polling(value, play.trace(), play), says)
 
 
@@ -137,7 +140,7 @@ def _of_polling(value: Any, trace: Trace, play: Polling) -> Iterator[Result | No
     yield number_result(value, "42, from read()")
     waits = host_waits(trace)
     if waits:
-        yield wrong("The host sleeps in `synchronize`.", yours="synchronize", expected="query", spans=waits)
+        yield wrong("The host sits in `synchronize`.", yours="synchronize", expected="query", spans=waits)
     yield race_result(trace, f"the host read {value:g}", "42, read after a query that answered True")
     yield value_result(value, 42)
     yield unless_read(trace, "y_host")

@@ -103,6 +103,20 @@ def test_bring_back(answer, sentence):
     assert sentence in says(lesson.bring_back, answer)
 
 
+def polls(play, work, pageable, pinned):
+    landed = play.event("landed")
+    play.download(pinned, play.y, play.compute)
+    landed.record(play.compute)
+    work()
+    while not landed.query():
+        pass
+    return play.read(pinned)
+
+
+def test_who_asks_an_event_needs_no_synchronize():
+    assert lesson.bring_back.check(polls)
+
+
 # -- 3.3 ---------------------------------------------------------------------------------------------------------------
 
 

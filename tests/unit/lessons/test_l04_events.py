@@ -185,7 +185,7 @@ def guesses(landed, work, read):
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (lesson.work_while_waiting.starter, "sleeps in `synchronize`"),
+        (lesson.work_while_waiting.starter, "sits in `synchronize`"),
         (idle_poll, "0 pieces of work"),
         (never_asks, "1 race, the host read 0"),
         (asks_once, "returned no number"),
