@@ -10,7 +10,7 @@ from labkit.analysis.occupancy import report
 from labkit.entry import Engine
 from labkit.lessons.exercise import Exercise
 from labkit.lessons.result import Result, right, wrong
-from labkit.lessons.support.loops import Drive, Phases, drive, judge_outcome, order_of
+from labkit.lessons.support.loops import Drive, Phases, drive, judge_outcome, judge_phases, order_of
 from labkit.run import Run
 from labkit.trace.events import PHASES, Span, Trace
 
@@ -135,7 +135,7 @@ def _judge_idle_by_phase(answer: Callable[[Any, Any], Any], device: str) -> Resu
         return wrong("Return a dict: ns of idle time by name of phase.", yours=repr(shares), expected=_ms(expected))
     for name in PHASES:
         mine = shares.get(name, 0)
-        if not isinstance(mine, int | float) or abs(mine - expected.get(name, 0)) > 1:
+        if not isinstance(mine, int | float) or not abs(mine - expected.get(name, 0)) <= 1:
             spans = [span for span in phases if span.name == name][:3]
             says = _why_share_of(name, mine, expected[name], phases)
             return wrong(says, yours=_ms(shares), expected=_ms(expected), spans=spans)
@@ -206,15 +206,6 @@ def _in_turns(engine):
         yield engine.settle(slot, batch)
 
 
-WITHOUT = {
-    "fill": "the slot's host buffer holds the inputs of an earlier step, or zeros.",
-    "upload": "the GPU reads what an earlier upload left in its buffer, or zeros.",
-    "compute": "no token is computed, and the download brings old ones.",
-    "download": "the tokens stay on the GPU, and the host reads what an earlier download left, or zeros.",
-    "settle": "the tokens never reach their requests.",
-}
-
-
 def _judge_in_turns(answer: Callable[[Phases], Any], device: str) -> Result:
     mine, engines = drive(answer, device, "default_stream")
     if mine.mistake:
@@ -230,16 +221,10 @@ def _judge_in_turns(answer: Callable[[Phases], Any], device: str) -> Result:
 
 
 def _judge_step(mine: Drive, step: int) -> Result | None:
-    places = {phase: mine.at(phase, step) for phase in PHASES}
-    spans = mine.spans(*[(phase, step) for phase in PHASES])
-    missing = [phase for phase, place in places.items() if place < 0]
-    if missing:
-        says = f"Step {step} has no {missing[0]}: {WITHOUT[missing[0]]}"
-        return wrong(says, yours=order_of(mine, step), expected=" - ".join(PHASES), spans=spans)
-    if list(places.values()) != sorted(places.values()):
-        says = f"The phases of step {step} are out of order: each one needs what the one before it has done."
-        return wrong(says, yours=order_of(mine, step), expected=" - ".join(PHASES), spans=spans)
-    if 0 <= mine.at("plan", step + 1) < places["settle"]:
+    result = judge_phases(mine, step)
+    if result is not None:
+        return result
+    if 0 <= mine.at("plan", step + 1) < mine.at("settle", step):
         return wrong(
             f"Step {step + 1} was planned before step {step} was settled. That is looking ahead, and this engine has "
             "one slot and no carry-over for it.",

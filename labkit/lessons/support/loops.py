@@ -170,3 +170,26 @@ def judge_outcome(mine: Drive, engines: Drive) -> Result | None:
 def order_of(mine: Drive, step: int) -> str:
     """The phases that a step went through, as text."""
     return " - ".join(call.phase for call in mine.calls if call.step == step) or "nothing"
+
+
+WITHOUT = {
+    "fill": "the slot's host buffer holds the inputs of an earlier step, or zeros.",
+    "upload": "the GPU reads what an earlier upload left in its buffer, or zeros.",
+    "compute": "no token is computed, and the download brings old ones.",
+    "download": "the tokens stay on the GPU, and the host reads what an earlier download left, or zeros.",
+    "settle": "the tokens never reach their requests.",
+}
+
+
+def judge_phases(mine: Drive, step: int) -> Result | None:
+    """What is wrong with one step's own phases, or None: each once, in order."""
+    places = {phase: mine.at(phase, step) for phase in PHASES}
+    spans = mine.spans(*[(phase, step) for phase in PHASES])
+    missing = [phase for phase, place in places.items() if place < 0]
+    if missing:
+        says = f"Step {step} has no {missing[0]}: {WITHOUT[missing[0]]}"
+        return wrong(says, yours=order_of(mine, step), expected=" - ".join(PHASES), spans=spans)
+    if list(places.values()) != sorted(places.values()):
+        says = f"The phases of step {step} are out of order: each one needs what the one before it has done."
+        return wrong(says, yours=order_of(mine, step), expected=" - ".join(PHASES), spans=spans)
+    return None

@@ -6,6 +6,7 @@ import pytest
 
 from labkit.engine.loop import run_async
 from labkit.lessons import l02_synchronous as lesson
+from labkit.lessons.support.loops import WITHOUT
 
 IDLE = lesson.idle_share.solutions[0]
 
@@ -72,7 +73,7 @@ def all_phases(engine, *, without=(), order=("fill", "upload", "compute", "downl
 @pytest.mark.parametrize("phase", ["fill", "upload", "compute", "download"])
 def test_a_missing_phase_is_named_with_what_follows_from_it(phase) -> None:
     result = lesson.in_turns.check(lambda engine: all_phases(engine, without=(phase,)))
-    assert f"Step 0 has no {phase}: {lesson.WITHOUT[phase]}" == result.says
+    assert f"Step 0 has no {phase}: {WITHOUT[phase]}" == result.says
     assert phase not in result.yours
 
 
