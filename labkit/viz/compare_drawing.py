@@ -40,9 +40,8 @@ def draw_run(figure: go.Figure, side: Side, axis: str, legend_of: Side | None) -
 
 def _write_finish(figure: go.Figure, text: str, end: float, place: float, headline: str, axis: str) -> None:
     """Beside its line, which stands at ``place``, 0 to 1, of the width; below the headline where both do not fit."""
-    width, taken = (
-        len(words) * _CHARACTER_PX / _PLOT_PX for words in (text, headline.replace("<b>", "").replace("</b>", ""))
-    )
+    plain = sub("<.*?>", "", headline)
+    width, taken = (len(words) * _CHARACTER_PX / _PLOT_PX for words in (text, plain))
     right = place + width < 1
     y = _HEADLINE if right or place - width > taken else _BELOW
     anchor = {"xanchor": "left", "xshift": 4} if right else {"xanchor": "right", "xshift": -4}
