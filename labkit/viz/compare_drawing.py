@@ -20,7 +20,7 @@ from labkit.viz.sides import Side
 _LANES_PX, _NUMBERS_PX, _AXIS_PX, _BETWEEN_PX = 300, 150, 105, 12
 _TOP, _HEADLINE = 4.1, 3.82  # y of the upper edge, and of the line of text above the lanes
 _PLOT_PX, _CHARACTER_PX = 540, 8.5  # of the narrowest plot, and of its notes
-_BELOW = ROW["H2D"]  # the emptiest lane
+_BELOW, _TWO_LINES = ROW["H2D"], 3.74  # the emptiest lane; with the first line on the height of the headline
 _FASTER, _SLOWER = style.CPU, style.IDLE
 
 
@@ -39,13 +39,18 @@ def draw_run(figure: go.Figure, side: Side, axis: str, legend_of: Side | None) -
 
 
 def _write_finish(figure: go.Figure, text: str, end: float, place: float, headline: str, axis: str) -> None:
-    """Beside its line, which stands at ``place``, 0 to 1, of the width; below the headline where both do not fit."""
+    """Right of its line, which stands at ``place``, 0 to 1, of the width, and where the run draws nothing any more.
+
+    Left of it where there is no room; if the headline is in the way there, on two lines, or in the emptiest lane.
+    """
     plain = sub("<.*?>", "", headline)
     width, taken = (len(words) * _CHARACTER_PX / _PLOT_PX for words in (text, plain))
-    right = place + width < 1
-    y = _HEADLINE if right or place - width > taken else _BELOW
+    one_line, fits_left = place + width < 1, place - width > taken
+    right = one_line or (not fits_left and place + width / 2 < 0.99)
+    y = _HEADLINE if one_line or fits_left else _TWO_LINES if right else _BELOW
     anchor = {"xanchor": "left", "xshift": 4} if right else {"xanchor": "right", "xshift": -4}
-    _write(figure, f"<b>{text}</b>", x=end, xref="x", yref=axis, y=y, bgcolor=style.PAPER, **anchor)
+    shown = text.replace(" at ", " at<br>") if y == _TWO_LINES else text
+    _write(figure, f"<b>{shown}</b>", x=end, xref="x", yref=axis, y=y, align="left", **anchor)
 
 
 def _write(figure: go.Figure, text: str, **where: Any) -> None:
