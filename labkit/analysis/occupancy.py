@@ -7,6 +7,9 @@ Two shares are easily confused, so both are named and defined:
     stream active  time in which an operation is running on the compute lane, its inner launch gaps included, divided
                    by the window.
 
+A trace of a real GPU knows its operations, from events around them, and not the kernels inside: there both are the
+second, at *stream level*, until ``kernels.py`` puts a profiler's kernels in. ``Report.level`` says which it is.
+
 The window goes from the start of the first span to the end of the last. All times are integer ns.
 """
 
@@ -26,6 +29,10 @@ from labkit.trace.events import DEVICE_KINDS, HOST_WAIT_KINDS, LANES, PHASES, Sp
 __all__ = ["GPU_ACTIVE", "Gap", "IN_OPERATION", "Occupancy", "PhaseTime", "Report", "idle_gaps", "occupancy", "report"]
 
 GPU_ACTIVE = "share of the run in which a kernel is running on the compute lane"
+GPU_ACTIVE_STREAM = (
+    "share of the run in which an operation is under way on the compute lane, at stream level: "
+    "events around it tell its time, gaps between its kernels included"
+)
 IN_OPERATION = "launch gaps inside an operation"
 
 
@@ -51,6 +58,7 @@ class Report:
     host_waits  ``synchronize`` calls and blocking copies
     phases      host time per phase
     idle        ns per reason; the values sum to ``idle_ns`` exactly
+    level       what ``busy_ns`` counts: ``kernel``, or ``stream`` where no trace of the kernels is there
     """
 
     window_ns: int
@@ -62,10 +70,16 @@ class Report:
     bytes_down: int
     phases: dict[str, PhaseTime] = field(default_factory=dict)
     idle: dict[str, int] = field(default_factory=dict)
+    level: str = "kernel"
 
     @property
     def gpu_active(self) -> float:
         return self.busy_ns / self.window_ns if self.window_ns else 0.0
+
+    @property
+    def gpu_active_means(self) -> str:
+        """What ``gpu_active`` is the share of."""
+        return GPU_ACTIVE if self.level == "kernel" else GPU_ACTIVE_STREAM
 
     @property
     def stream_active(self) -> float:
@@ -85,7 +99,7 @@ class Report:
 
     def rows(self) -> Iterator[tuple[str, str, str]]:
         """(name, value, definition) for a reader, in order of importance."""
-        yield "GPU active", share_text(self.gpu_active), GPU_ACTIVE
+        yield "GPU active", share_text(self.gpu_active), self.gpu_active_means
         yield "stream active", share_text(self.stream_active), "share of the run with an operation on the compute lane"
         yield "window", time_text(self.window_ns), "start of the first span to the end of the last"
         yield "steps", str(self.steps), f"{time_text(self.ns_per_step)} per step"
@@ -138,7 +152,14 @@ def report(trace: Trace) -> Report:
         bytes_down=sum(span.bytes for span in copies if span.lane == "D2H"),
         phases=_phases(trace),
         idle=_idle(trace, stream_ns - busy_ns),
+        level=_level(trace),
     )
+
+
+def _level(trace: Trace) -> str:
+    """A real GPU tells of kernels only through a profiler."""
+    real = trace.meta.get("source") in ("live", "recorded")
+    return "stream" if real and "kernels" not in trace.meta else "kernel"
 
 
 def busy_in(compute: list[Span], merged: list[tuple[int, int]]) -> list[int]:

@@ -12,6 +12,7 @@ from labkit.errors import InvalidArgument
 from labkit.model.toy import ToyModel
 from labkit.trace.events import PHASES
 from labkit.trace.recorded import NAMES, RECORDINGS, load_recording, recordings, whole_runs
+from labkit.viz import timeline
 
 SHIPPED: tuple[str, ...] = ()  # NAMES, once the recordings are in the package
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
@@ -51,6 +52,7 @@ def test_a_recording_is_a_trace(made):
     assert recordings(made) == ("async-graphs-512", "sync-eager-512")
     for name in recordings(made):
         assert_usable(load_recording(name, made))
+        assert timeline(load_recording(name, made)).data
     assert load_recording("async-graphs-512", made).meta["switches"][-2:] == ["cuda_graphs", "compiled"]
 
 
