@@ -1,4 +1,4 @@
-"""An exported lesson in a real browser: from its file, without network, every plot drawn. Needs playwright and Chromium."""
+"""An exported lesson in a real browser: from its file, without network, every plot drawn. Needs a Chromium."""
 
 from __future__ import annotations
 
