@@ -8,6 +8,7 @@ synchronous, eager    what then is left is how far the GPU is behind when the la
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,8 +46,8 @@ class Rest:
 
 def explain_rests(model: Model, rig: Rig, profile: Profile, grid: Grid) -> tuple[Profile, tuple[Rest, ...]]:
     """Run whole steps at sizes of the grid, and give their rests to the profile."""
-    middle = grid.rows[len(grid.rows) // 2]
-    context = grid.contexts[len(grid.contexts) // 2]
+    rows = tuple(dict.fromkeys((grid.rows[0], grid.rows[len(grid.rows) // 2], grid.rows[-1])))
+    shortest, middle = grid.contexts[0], grid.contexts[len(grid.contexts) // 2]
     found = []
 
     def rest(switches: Switches, rows: int, context: int) -> tuple[Rest, Measured]:
@@ -58,12 +59,12 @@ def explain_rests(model: Model, rig: Rig, profile: Profile, grid: Grid) -> tuple
         return one, predicted
 
     graphs = SYNC.with_(cuda_graphs=True)
-    rows = dict.fromkeys((grid.rows[0], middle, grid.rows[-1]))
-    profile = with_plan_rest(profile, [rest(graphs, count, context)[0] for count in rows])
-    one, predicted = rest(ASYNC, middle, grid.contexts[0])
-    if predicted.idle > HOST_BOUND:
-        profile = with_launch_rest(profile, one)
-        profile = with_tail_rest(profile, rest(SYNC, middle, grid.contexts[0])[0])
+    profile = with_plan_rest(profile, [rest(graphs, count, middle)[0] for count in rows])
+    eager = [rest(ASYNC, count, shortest) for count in rows]
+    late = [one for one, predicted in eager if predicted.idle > HOST_BOUND]
+    if late:
+        profile = with_launch_rest(profile, late)
+        profile = with_tail_rest(profile, [rest(SYNC, one.case.batch, shortest)[0] for one in late])
     return profile, tuple(found)
 
 
@@ -91,21 +92,22 @@ def with_plan_rest(profile: Profile, rests: list[Rest]) -> Profile:
     return replace(profile, phases={**profile.phases, "plan": changed})
 
 
-def with_launch_rest(profile: Profile, rest: Rest) -> Profile:
-    """Shared out among the launches of the forward pass."""
+def with_launch_rest(profile: Profile, rests: list[Rest]) -> Profile:
+    """Their median, shared out among the launches of the forward pass."""
     forward = profile.kernels["forward"]
     if forward.launches < 2:
         return profile
-    each = max(1.0, (forward.launch_ns or profile.launch_ns) + rest.ns / (forward.launches - 1))
+    left = statistics.median(one.ns for one in rests)
+    each = max(1.0, (forward.launch_ns or profile.launch_ns) + left / (forward.launches - 1))
     return _with_forward(profile, replace(forward, launch_ns=round(each, 1)))
 
 
-def with_tail_rest(profile: Profile, rest: Rest) -> Profile:
-    """Added to the time that the forward pass goes on after its last launch."""
-    forward = profile.kernels["forward"]
-    case = rest.case
+def with_tail_rest(profile: Profile, rests: list[Rest]) -> Profile:
+    """Their median, added to the time that the forward pass goes on after its last launch."""
+    forward, case = profile.kernels["forward"], rests[len(rests) // 2].case
     average = forward(case.batch, case.batch, case.batch * case.context) / forward.launches
-    return _with_forward(profile, replace(forward, tail_ns=round(max(0.0, (forward.tail_ns or average) + rest.ns), 1)))
+    tail = (forward.tail_ns or average) + statistics.median(one.ns for one in rests)
+    return _with_forward(profile, replace(forward, tail_ns=round(max(0.0, tail), 1)))
 
 
 def _with_forward(profile: Profile, forward: Linear) -> Profile:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from labkit.bench.decode import WARM, Decode, Prefilled
+from labkit.bench.decode import WARM, Decode, Prefilled, prefill_steps
 from labkit.bench.probe import Kernels, PhaseSample, ProbeDevice
 from labkit.device.calibrate.fit import line
 from labkit.device.calibrate.rig import Rig
@@ -139,8 +139,9 @@ def _measure_chunks(model: Model, rig: Rig, grid: Grid, samples: Samples) -> Non
     """Steps that take in one prompt each, on the model itself: first undisturbed, then held back."""
     probe = ProbeDevice(rig)
     size, longest = model.preferred_block_size, max(grid.chunks) + 16
+    longest = min(longest, model.max_model_len - prefill_steps(1, longest))
     with Decode(model, EAGER, probe, batch=1, longest=longest, block_size=size) as decode:
-        for tokens in grid.chunks:
+        for tokens in (chunk for chunk in grid.chunks if chunk < longest):
             probe.clear()
             _take_in(decode, tokens)
             for name, seen in probe.phases.items():

@@ -47,5 +47,11 @@ def test_phases_come_back(measured, truth, rows, tokens):
         assert measured.phases[name](rows, tokens, 0) == pytest.approx(true, rel=1e-3, abs=2)
 
 
+def test_prompts_that_the_model_cannot_take_are_left_out(rig, truth):
+    grid = replace(GRID, rows=(1,), contexts=(32, 64), chunks=(100, 200, 900))
+    found = measure_steps(ToyModel(max_model_len=500), rig, truth, grid).kernels["forward"]
+    assert found(1, 200, 200) == pytest.approx(truth.kernels["forward"](1, 200, 200), rel=1e-3)
+
+
 def test_api_costs_stay(measured, truth):
     assert (measured.launch_ns, measured.h2d) == (truth.launch_ns, truth.h2d)
