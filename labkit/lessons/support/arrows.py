@@ -15,7 +15,7 @@ from labkit.trace.profiler import load_profile_trace
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
 RECORDED = "kernels-512"  # benchmarks/kernel_groups.py: four steps, as a labkit trace and as the profiler's file
-ASKED = ("carry_over", "download", "host waits for d2h_done[{slot}]")
+ASKED = ("download", "carry_over", "host waits for d2h_done[{slot}]")
 STEPS = (4, 7)
 
 
