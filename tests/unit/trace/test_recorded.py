@@ -14,7 +14,6 @@ from labkit.trace.events import PHASES
 from labkit.trace.recorded import NAMES, RECORDINGS, load_recording, recordings, whole_runs
 from labkit.viz import timeline
 
-NAMES = NAMES
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 
