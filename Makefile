@@ -1,12 +1,14 @@
 # Needs Python 3.11 or newer, git and make; everything else goes into $(VENV).
 #   PYTHON=python3.12   the interpreter that $(VENV) is made with
-#   ARGS=...            passed on to JupyterLab (make lab) or to pytest (make test)
-#   NOTEBOOKS=...       the folder that JupyterLab opens
+#   ARGS=...            passed on to JupyterLab (make lab), pytest (make test) or build.py (make notebooks)
+#   COURSE=...          the learner's copy of the course, which make lab starts or brings up to date
+#   NOTEBOOKS=...       another folder for JupyterLab to open, as it is
 
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
-NOTEBOOKS ?= notebooks
+COURSE ?= course
+NOTEBOOKS ?=
 
 PY := $(VENV)/bin/python
 # Without the constraints a newer torch could be chosen, and that is a download of several GB.
@@ -16,7 +18,8 @@ PIP := $(PY) -m pip install --disable-pip-version-check --quiet --constraint con
 # other user; the server still listens on loopback only and still asks for its token.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # 127.0.0.1 and not localhost: a name can resolve to an address that others reach. The token is Jupyter's own.
-LAB_FLAGS := --ip=127.0.0.1 --ServerApp.root_dir=$(NOTEBOOKS) $(AS_ROOT)
+LAB_FLAGS := --ip=127.0.0.1 --ServerApp.root_dir=$(or $(NOTEBOOKS),$(COURSE)) $(AS_ROOT) \
+	$(if $(NOTEBOOKS),,--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb)
 
 .DEFAULT_GOAL := help
 .PHONY: help lab test check notebooks clean
@@ -24,7 +27,8 @@ LAB_FLAGS := --ip=127.0.0.1 --ServerApp.root_dir=$(NOTEBOOKS) $(AS_ROOT)
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile
 
-lab: $(VENV)/.weights  ## open the lab in JupyterLab; make lab ARGS=--no-browser for a server
+lab: $(VENV)/.weights  ## open your copy of the course in JupyterLab; make lab ARGS=--no-browser for a server
+	$(if $(NOTEBOOKS),,$(PY) -m labkit start $(COURSE))
 	$(PY) -m jupyterlab $(LAB_FLAGS) $(ARGS)
 
 test: $(VENV)/.test  ## run the tests and compare the output of every notebook
@@ -35,8 +39,8 @@ check: $(VENV)/.check  ## lint, format and types
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-notebooks: $(VENV)/.test  ## build the notebooks from notebooks/source, run them and store the outputs that make test compares
-	$(PY) notebooks/build.py
+notebooks: $(VENV)/.test  ## build the notebooks from notebooks/source and run them; make notebooks ARGS=04_events for one
+	$(PY) notebooks/build.py $(ARGS)
 
 clean:  ## remove the virtual environment
 	rm -rf $(VENV)

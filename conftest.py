@@ -43,4 +43,4 @@ def table(reports: list[pytest.TestReport]) -> list[str]:
     names = sorted(seconds, key=lambda name: (Path(name).parent.name == "solutions", name))
     rows = [(name, compared[name], run[name], seconds[name]) for name in names]
     total = ("all notebooks", compared.total(), run.total(), sum(seconds.values()))
-    return [f"{name:<46}{a:>4} compared of {b:>4} cells run {s:>7.1f} s" for name, a, b, s in [*rows, total]]
+    return [f"{name:<50}{a:>4} compared of {b:>4} cells run {s:>7.1f} s" for name, a, b, s in [*rows, total]]
