@@ -60,24 +60,32 @@ def _trace(events: list[dict[str, Any]], content: dict[str, Any], path: str) -> 
     if not any(event["cat"] in _DEVICE for event in events):
         raise InvalidArgument("path", path, "a profiler trace with CUDA events: profile with ProfilerActivity.CUDA")
     events.sort(key=lambda event: (event["ts"], event["cat"] in _DEVICE))
-    zero = round(events[0]["ts"] * 1000)
-    spans = tuple(_span(number, event, zero) for number, event in enumerate(events))
+    zero = _ns(events[0])
+    edges = tuple(_issued(events))
+    calls = {edge.after: _ns(events[edge.before]) - zero for edge in edges}
+    spans = tuple(_span(number, event, zero, calls.get(number)) for number, event in enumerate(events))
     gpus = [one.get("name", "") for one in content.get("deviceProperties", ())]
     meta = {"source": "profiler", "device": gpus[0] if gpus else "", "path": Path(path).name}
-    return Trace(spans, tuple(_issued(events)), meta)
+    return Trace(spans, edges, meta)
 
 
-def _span(number: int, event: dict[str, Any], zero: int) -> Span:
-    start = round(event["ts"] * 1000) - zero
+def _ns(event: dict[str, Any]) -> int:
+    """Start of an event on the profiler's clock."""
+    return round(event["ts"] * 1000)
+
+
+def _span(number: int, event: dict[str, Any], zero: int, issued: int | None) -> Span:
+    """``issued``: when the host's call began; of a device event whose call is not known, its own start."""
+    start = _ns(event) - zero
     length, name, args = round(event.get("dur", 0) * 1000), event["name"], event.get("args", {})
     if event["cat"] in _HOST:
         kind = next((kind for part, kind in _CALLS if part in name), "call")
         return Span(number, kind, name, "CPU", start, start + length, issued_ns=start)
     kind, lane = _device_kind(event["cat"], name)
     stream = f"stream {args.get('stream', '?')}"
-    size = int(args.get("bytes", 0))
+    size, issued_ns = int(args.get("bytes", 0)), start if issued is None else min(issued, start)
     return Span(
-        number, kind, name, lane, start, start + length, stream=stream, issued_ns=start, busy_ns=length, bytes=size
+        number, kind, name, lane, start, start + length, stream=stream, issued_ns=issued_ns, busy_ns=length, bytes=size
     )
 
 

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from labkit.analysis.idle import LAUNCH, idle_gaps
 from labkit.errors import InvalidArgument
 from labkit.trace.events import KINDS, LANES
 from labkit.trace.profiler import load_profile_trace
@@ -105,3 +106,15 @@ def test_a_profile_without_a_gpu_says_what_to_ask_for(tmp_path):
     envelope(path)
     with pytest.raises(InvalidArgument, match=r"ProfilerActivity\.CUDA"):
         load_profile_trace(path)
+
+
+def test_a_device_event_was_issued_when_its_call_began(path):
+    issued = {span.name: span.issued_ns for span in load_profile_trace(path).spans if span.lane != "CPU"}
+    assert issued["void gemm<float>(int)"] == issued["triton_red_fused"] == 0, "both by the graph launch"
+    assert issued["Memcpy DtoH (Device -> Pinned)"] == 7_900
+    assert issued["Memset (Device)"] == 27_900, "its call is not in the file: its own start"
+
+
+def test_a_gap_between_two_kernels_of_a_graph_is_not_the_hosts(path):
+    gaps = [gap for gap in idle_gaps(load_profile_trace(path)) if gap.duration_ns == 499]
+    assert [gap.reason for gap in gaps] == [LAUNCH]
