@@ -69,10 +69,10 @@ def _arrows(given: Any, span: Span, trace: Trace, events: list[dict[str, Any]]) 
         says = "No arrow was found. An arrow arrives where its `f` event lies in the slice: same tid, ts within."
     elif found <= arrows:
         says = "These are names of arrows. What is asked for are the slices in which they begin."
-    elif after and found & after:
-        says = "Some arrows go the other way: those that leave this slice."
     elif found > wanted:
         says = "More than what it waited for: compare tids, and let the end of a slice belong to the next one."
+    elif after and found & after:
+        says = "Some arrows go the other way: those that leave this slice."
     elif found < wanted:
         says = "Some arrows are missing. A launch is one of the things that an operation waits for."
     return wrong(says, yours=_names(found), expected=about, spans=[span, *before])
