@@ -78,10 +78,10 @@ bring_back = Exercise(
     name="bring_back",
     title="Bring a result back",
     task="""
-    A kernel that writes `play.y` is running on `play.compute`. `play.download(dst, src, stream)` enqueues a
-    non-blocking copy to the host; `pageable` and `pinned` are two host buffers to copy to. `work()` is 50 us of the
-    host's own work. Let the host do that work while kernel and copy run, and then return what was copied,
-    `play.read(...)`. A stream has `stream.synchronize()`.
+    `play` is a device of its own with streams and buffers. A kernel that writes `play.y` is running on `play.compute`.
+    `play.download(dst, src, stream)` enqueues a non-blocking copy to the host; `pageable` and `pinned` are two host
+    buffers to copy to. `work()` is 50 us of the host's own work. Let the host do that work while kernel and copy run,
+    and then return what was copied, `play.read(...)`. A stream has `stream.synchronize()`.
     """,
     starter=_bring_back,
     solutions=(_through_pinned_memory,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -21,7 +22,7 @@ def race_result(trace: Trace, outcome: str, wanted: str) -> Result | None:
     if not races:
         return None
     race = races[0]
-    near = "".join(f" Nearly: {_without_source(sentence)}." for sentence in race.near_misses[:1])
+    near = "".join(f" Nearly: {_in_cell(sentence)}." for sentence in race.near_misses[:1])
     count = f"{len(races)} races" if len(races) > 1 else "1 race"
     return wrong(
         f"Nothing makes {side(race.second)} wait until {side(race.first)} is done.{near}",
@@ -82,10 +83,10 @@ def unwrapped(run: Callable[[], Any]) -> Any:
         raise fault.__cause__ or fault from None
 
 
-def _without_source(sentence: str) -> str:
-    """``x is recorded too early (core.py:87)`` without the place in the engine."""
-    head, _, tail = sentence.partition(" (")
-    return head + tail.partition(")")[2] if ".py:" in tail else sentence
+def _in_cell(sentence: str) -> str:
+    """``x is recorded too early (cell:5)`` with the line of the cell in words, and without a place in the engine."""
+    sentence = re.sub(r"\(cell:(\d+)\)", r"(line \1 of your cell)", sentence)
+    return re.sub(r" \(\w+\.py:\d+\)", "", sentence)
 
 
 def _short(value: Any, width: int = 60) -> str:

@@ -8,6 +8,7 @@ from labkit.errors import EngineFault
 from labkit.lessons.playground import Playground
 from labkit.lessons.result import wrong
 from labkit.lessons.support.judging import (
+    _in_cell,
     host_waits,
     judged,
     number_result,
@@ -28,6 +29,17 @@ def test_a_race_becomes_a_result_with_both_spans_and_the_missing_edge():
     assert result.yours == "1 race, the host read 0"
     assert result.expected.startswith("no race, 42. Missing: record after `upload`")
     assert [(span.kind, span.name) for span in result.spans] == [("copy", "upload"), ("kernel", "double")]
+
+
+def test_a_near_miss_names_the_line_of_the_cell_and_no_place_in_the_engine():
+    assert (
+        _in_cell("x is recorded too early (cell:5), so it is")
+        == "x is recorded too early (line 5 of your cell), so it is"
+    )
+    assert (
+        _in_cell("x is recorded after `y` (core.py:87), but z does not wait")
+        == "x is recorded after `y`, but z does not wait"
+    )
 
 
 def test_no_race_is_no_complaint():
