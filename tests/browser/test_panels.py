@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import defaultdict
 from collections.abc import Iterator
 from html import unescape
 from typing import Any
@@ -97,6 +98,7 @@ def check_switchboard(page: Any, board: Board) -> None:
     assert sorted(map(tuple, shown.evaluate(BARS))) == bars_of(outcome)
     if board.previous is not None:
         assert shown.evaluate(LINES)["end of the run before"][0] == board.previous.trace.duration_ns / 1000
+    page.wait_for_function(f"() => !({CLASHES})(document.querySelector('.labkit-panel .js-plotly-plot')).length")
     for fix in outcome.race_report.repair:
         wait_for_text(page, 0, "", plain(str(fix)))
 
@@ -217,6 +219,10 @@ def test_a_prediction_is_stored_and_drawn_with_the_measurement(opened: tuple[Any
     keep(panel(page, 3), "prediction")
 
 
+AS_WIDE_AS_THEIR_PANELS = """() => [...document.querySelectorAll('.labkit-panel .js-plotly-plot')].every(plot => {
+    const drawn = plot.querySelector('.main-svg')?.getBoundingClientRect();
+    return drawn && drawn.height > 100 && Math.abs(drawn.width - plot.parentElement.offsetWidth) <= 1;
+})"""
 DESCRIBED = """panel => [...panel.querySelectorAll('select, input, button, [role=slider]')]
     .filter(node => !node.closest('.js-plotly-plot'))
     .map(node => node.textContent.trim() || node.getAttribute('aria-label') || node.title
@@ -240,14 +246,17 @@ def test_on_a_projector_no_text_of_a_plot_is_cut_or_lies_over_another(opened: tu
     wait_for_text(page, 1, "p", "running. Right")
     page.wait_for_function(MOVED_ON, arg=[1, 20])
     click(page, 1, "Pause")
-    bad = {}
+    bad, heights = {}, defaultdict(set)
     for width in (1280, 1920):
         page.set_viewport_size({"width": width, "height": 6600})
-        page.wait_for_timeout(2000)  # every plot is drawn again, in turn
+        page.wait_for_function(AS_WIDE_AS_THEIR_PANELS, timeout=60_000)  # every plot is drawn again, in turn
         for number, name in enumerate(("switchboard", "live", "step_through", "prediction")):
-            bad[name, width] = panel(page, number).locator(".js-plotly-plot").evaluate(CLASHES)
+            plot = panel(page, number).locator(".js-plotly-plot")
+            heights[name].add(plot.bounding_box()["height"])
+            bad[name, width] = plot.evaluate(CLASHES)
             keep(panel(page, number), f"{name}_{width}")
     assert {name: found for name, found in bad.items() if found} == {}
+    assert all(len(found) == 1 and min(found) > 200 for found in heights.values()), heights
 
 
 def test_the_page_is_quiet_and_stays_at_home(opened: tuple[Any, Seen]) -> None:

@@ -76,7 +76,7 @@ def bare(figure: go.Figure) -> go.Figure:
 
 
 def _finish(end_ns: int, name: str, colour: str, dash: str) -> PlainTrace:
-    """A line across all lanes at the end of a run."""
+    """A line across all lanes at the end of a run; a note beside it says what it is."""
     line = {"color": colour, "width": 3, "dash": dash}
     span = [-0.55, len(LANES) - 0.45]
     return {
@@ -87,6 +87,7 @@ def _finish(end_ns: int, name: str, colour: str, dash: str) -> PlainTrace:
         "mode": "lines",
         "line": line,
         "hoverinfo": "name",
+        "showlegend": False,
     }
 
 

@@ -29,22 +29,25 @@ async function render({ model, el }) {
   plot.style.contain = "layout style paint"; // measuring a text lays out this plot and not the whole page
   el.append(plot);
 
-  let waiting = false, gone = false;
+  let waiting = false, gone = false, width = 0;
   function follow() {
     if (waiting) return; // the newest figure is taken when it is this plot's turn
     waiting = true;
     inTurn(async () => {
       waiting = false;
-      if (gone) return;
+      if (gone || !el.offsetWidth) return; // a hidden one is drawn when it is shown
+      if (width && width !== el.offsetWidth) Plotly.purge(plot); // else the legend stays where it was
+      width = el.offsetWidth;
       const { data, layout, config } = JSON.parse(model.get("figure"));
       plot.setAttribute("aria-label", layout.meta?.summary ?? "");
-      await Plotly.react(plot, data, layout, config);
+      // With a size of its own: plotly's way to follow a page's width forgets the height.
+      await Plotly.react(plot, data, { ...layout, width, autosize: false }, config);
     });
   }
 
   follow();
   model.on("change:figure", follow);
-  const resized = new ResizeObserver(() => plot.offsetWidth && plot.layout && Plotly.Plots.resize(plot));
+  const resized = new ResizeObserver(() => el.offsetWidth !== width && follow());
   resized.observe(el);
   return () => {
     gone = true;
