@@ -52,10 +52,17 @@ _KEPT = ("kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime", "cuda_driver")
 _KEPT_ARGS = ("stream", "correlation", "device", "bytes", "graph id", "graph node id", "grid", "block")
 
 
-def profiled(work: Callable[[], object], path: Path) -> Trace:
-    """Run ``work`` under the profiler; its device activities and CUDA calls."""
+def profiled(work: Callable[[], object], path: Path, warm_up: Callable[[], object] = lambda: None) -> Trace:
+    """Run ``work`` under the profiler; its device activities and CUDA calls. ``warm_up`` runs under it too and is left
+    out: the first calls under a profiler are slow."""
+    activities = [torch.profiler.ProfilerActivity.CUDA]
     torch.cuda.synchronize()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+    with torch.profiler.profile(
+        activities=activities, schedule=torch.profiler.schedule(wait=0, warmup=1, active=1), acc_events=True
+    ) as profiler:
+        warm_up()
+        torch.cuda.synchronize()
+        profiler.step()
         work()
         torch.cuda.synchronize()
     profiler.export_chrome_trace(str(path))
@@ -174,7 +181,7 @@ def one_context(model: Any, base: HFModel, batch: int, context: int, gbps: float
         steady = decode.steady(context, 20)
         decode.start(context - STEPS // 2, STEPS + 4)
         decode.steps(4)
-        profile = profiled(lambda: decode.steps(STEPS), scratch / "groups.json")
+        profile = profiled(lambda: decode.steps(STEPS), scratch / "groups.json", lambda: decode.steps(2))
     steps, layers = graph_steps(profile, STEPS), base.module.config.num_hidden_layers
     print(f"context {context}, batch {batch}: {len(steps)} steps under the profiler")
     table(list(rows_of(steps, steady.ms, floors(base, batch, context), gbps, layers)))
@@ -192,9 +199,8 @@ def both_levels(model: Any, batch: int, context: int, out: Path | None, scratch:
     ) as decode:
         decode.start(context, 24)
         decode.steps(4)
-        device.take()
         path = scratch / "levels.json"
-        profile = profiled(lambda: decode.steps(4), path)
+        profile = profiled(lambda: decode.steps(4), path, lambda: (decode.steps(2), device.take()))
         switches = ladder("cuda_graphs").with_(compiled=model.is_compiled)
         meta = {"source": "live", "model": model.name, "switches": list(switches.on), "batch": batch}
         trace = device.take(**meta, **{key: value for key, value in about().items() if key != "gpu"})
@@ -211,7 +217,7 @@ def both_levels(model: Any, batch: int, context: int, out: Path | None, scratch:
     print(f"  stream active {found.stream_active:.2%}: an operation (graph replay) is under way, from CUDA events")
     print(f"  GPU active    {found.gpu_active:.2%}: a kernel runs, from the profiler")
     print(f"  {kernels['count']} kernels, {kernels['outside']} in no operation")
-    print(f"  clocks aligned by {kernels['pairs']} copies to within {kernels['error_ns'] / 1000:.1f} us", flush=True)
+    print(f"  clocks aligned by {kernels['pairs']} calls to within {kernels['error_ns'] / 1000:.1f} us", flush=True)
 
 
 def main(argv: Sequence[str] | None = None, base: HFModel | None = None) -> None:

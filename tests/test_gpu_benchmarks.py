@@ -106,10 +106,13 @@ def test_where_tokens_part_and_how_far_their_logits_are_apart():
     model = load("tiny-llama")
     logits = model.module(torch.tensor([[5, 6, 7]])).logits[0, -1]
     best, second = logits.topk(2).indices.tolist()
-    apart, spacing = bench.gap(model, [5, 6, 7], second, best)
-    assert apart == pytest.approx((logits[best] - logits[second]).item(), abs=1e-6)
+    narrow = load("tiny-llama", dtype=torch.bfloat16)
+    found = bench.gap(narrow, model, [5, 6, 7], second, best)
+    assert found.apart == pytest.approx((logits[best] - logits[second]).item(), abs=1e-6)
     top = logits[best].bfloat16()
-    assert spacing == (torch.nextafter(top, top + 1) - top).item()
+    assert found.spacing == (torch.nextafter(top, top + 1) - top).item()
+    assert 0 < found.error < 0.5
+    assert bench.gap(model, model, [5, 6, 7], second, best).error == 0
 
 
 def test_shares_of_wrong_tokens():

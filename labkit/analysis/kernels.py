@@ -1,8 +1,8 @@
 """The kernels that a profiler saw, inside the operations of a labkit trace of the same steps.
 
-The two clocks are aligned by the host: every copy that the engine enqueues is a labkit span, within which the profiler
-saw the call. Each pair bounds the offset between the clocks from both sides, and all together leave a narrow interval.
-A kernel then belongs to the operation within whose launch span its call was made.
+The two clocks are aligned by the host: every copy that the engine enqueues, every wait of a stream and of the host is a
+labkit span, within which the profiler saw the call. Each pair bounds the offset between the clocks from both sides, and
+all together leave a narrow interval. A kernel then belongs to the operation within whose launch span its call was made.
 
 So one run has two shares (``occupancy.py``): *stream active*, an operation under way with the gaps between its kernels,
 and *GPU active*, a kernel running. Without a profile a real GPU tells of operations alone, and both are the first.
@@ -16,7 +16,7 @@ from statistics import median
 
 from labkit.analysis.intervals import total, union
 from labkit.errors import InvalidArgument
-from labkit.trace.events import DEVICE_KINDS, Edge, Span, Trace
+from labkit.trace.events import DEVICE_KINDS, Span, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Alignment:
 
     error_ns   half of the interval that all pairs leave; where they leave none, since one clock drifts against the
                other, the largest distance from the median instead
-    pairs      how many copies were seen by both
+    pairs      how many calls were seen by both
     """
 
     offset_ns: int
@@ -39,29 +39,40 @@ def align(trace: Trace, profile: Trace) -> Alignment:
     Raises:
         InvalidArgument: the two do not hold the same copies in the same order.
     """
-    spans = {span.id: span for span in trace.spans}
-    ours = [(spans[edge.before], spans[edge.after].lane) for edge in trace.edges if _is_copy(edge, spans)]
-    calls = {span.id: span for span in profile.spans}
-    theirs = [(calls[edge.before], calls[edge.after].lane) for edge in profile.edges if _is_copy(edge, calls)]
-    ours.sort(key=lambda pair: pair[0].start_ns)
-    theirs.sort(key=lambda pair: pair[0].start_ns)
+    pairs = [*_copies(trace, profile), *_calls(trace, profile, "wait", "WaitEvent")]
+    pairs += _calls(trace, profile, "synchronize", "EventSynchronize")
+    lows = [mine.start_ns - call.start_ns for mine, call in pairs]
+    highs = [mine.end_ns - call.end_ns for mine, call in pairs]
+    low, high = max(lows), min(highs)
+    if low <= high:
+        return Alignment((low + high) // 2, (high - low + 1) // 2, len(pairs))
+    middles = [(a + b) // 2 for a, b in zip(lows, highs, strict=True)]
+    offset = round(median(middles))
+    return Alignment(offset, max(abs(middle - offset) for middle in middles), len(pairs))
+
+
+def _copies(trace: Trace, profile: Trace) -> list[tuple[Span, Span]]:
+    """The engine's copies: the host span of each, and the call that the profiler saw."""
+    ours, theirs = _copy_calls(trace), _copy_calls(profile)
     if not ours or [lane for _, lane in ours] != [lane for _, lane in theirs]:
         seen = f"{len(theirs)} copies, the trace has {len(ours)}"
         raise InvalidArgument("profile", seen, "a profile of the same steps: the same copies in the same order")
-    lows = [mine.start_ns - call.start_ns for (mine, _), (call, _) in zip(ours, theirs, strict=True)]
-    highs = [mine.end_ns - call.end_ns for (mine, _), (call, _) in zip(ours, theirs, strict=True)]
-    low, high = max(lows), min(highs)
-    if low <= high:
-        return Alignment((low + high) // 2, (high - low + 1) // 2, len(ours))
-    middles = [(a + b) // 2 for a, b in zip(lows, highs, strict=True)]
-    offset = round(median(middles))
-    return Alignment(offset, max(abs(middle - offset) for middle in middles), len(ours))
+    return [(mine, call) for (mine, _), (call, _) in zip(ours, theirs, strict=True)]
 
 
-def _is_copy(edge: Edge, spans: dict[int, Span]) -> bool:
-    if edge.kind != "issue" or edge.before not in spans or edge.after not in spans:
-        return False
-    return spans[edge.after].kind == "copy" and spans[edge.after].lane in ("H2D", "D2H")
+def _copy_calls(trace: Trace) -> list[tuple[Span, str]]:
+    """Host calls that issued a copy between host and device, and its lane, in order of time."""
+    spans = {span.id: span for span in trace.spans}
+    issues = [edge for edge in trace.edges if edge.kind == "issue" and edge.before in spans and edge.after in spans]
+    between = [edge for edge in issues if spans[edge.after].kind == "copy" and spans[edge.after].lane in ("H2D", "D2H")]
+    return sorted(((spans[edge.before], spans[edge.after].lane) for edge in between), key=lambda pair: pair[0].start_ns)
+
+
+def _calls(trace: Trace, profile: Trace, kind: str, name: str) -> list[tuple[Span, Span]]:
+    """Host spans of a kind that are one CUDA call each; none where the profiler saw another number of them."""
+    ours = [span for span in trace.of_kind(kind) if span.event]
+    theirs = [span for span in profile.of_kind(kind) if name in span.name]
+    return list(zip(ours, theirs, strict=True)) if len(ours) == len(theirs) else []
 
 
 def with_kernels(trace: Trace, profile: Trace) -> Trace:

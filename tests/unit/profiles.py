@@ -15,6 +15,7 @@ import torch
 from labkit.trace.events import DEVICE_KINDS, Span, Trace
 
 CALLS = {"graph": "cudaGraphLaunch", "kernel": "cudaLaunchKernel", "copy": "cudaMemcpyAsync"}
+WAITS = {"wait": "cudaStreamWaitEvent", "synchronize": "cudaEventSynchronize", "record": "cudaEventRecordWithFlags"}
 COPIES = {"H2D": "Memcpy HtoD (Pinned -> Device)", "D2H": "Memcpy DtoH (Device -> Pinned)"}
 
 
@@ -39,22 +40,19 @@ def profile_of(trace: Trace, path: Path, *, later_ns: int = 0, kernels: int = 3,
     content, spans, events = envelope(path), {span.id: span for span in trace.spans}, []
     for number, edge in enumerate(edge for edge in trace.edges if edge.kind == "issue"):
         call, operation = spans[edge.before], spans[edge.after]
-        quarter = call.duration_ns // 4
-        events.append(
-            event(
-                "cuda_runtime",
-                CALLS[operation.kind],
-                call.start_ns + quarter + later_ns,
-                call.duration_ns - 2 * quarter,
-                cbid=1,
-                correlation=number,
-            )
-        )
+        events.append(_call(CALLS[operation.kind], call, later_ns, correlation=number))
         events += _device_events(operation, number, later_ns, kernels, gap_ns)
+    events += [_call(WAITS[span.kind], span, later_ns, correlation=10**6) for span in trace.of_kind(*WAITS)]
     content["traceEvents"] += events
     content["deviceProperties"] = [{"id": 0, "name": "NVIDIA Test"}]
     path.write_text(json.dumps(content))
     return path
+
+
+def _call(name: str, span: Span, later_ns: int, **args: object) -> dict[str, Any]:
+    """A call in the middle half of a labkit span of the host."""
+    quarter = span.duration_ns // 4
+    return event("cuda_runtime", name, span.start_ns + quarter + later_ns, span.duration_ns - 2 * quarter, **args)
 
 
 def _device_events(operation: Span, number: int, later_ns: int, kernels: int, gap_ns: int) -> list[dict[str, Any]]:

@@ -1,18 +1,22 @@
 """Kernels of a profile inside the operations of a labkit trace of the same steps, whatever the two clocks say."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import labkit
 from labkit.analysis.kernels import align, with_kernels
 from labkit.analysis.occupancy import report
 from labkit.entry import Engine
 from labkit.errors import InvalidArgument
 from labkit.model.toy import ToyModel
 from labkit.sizes import Sizes
+from labkit.trace.export import load_chrome
 from labkit.trace.profiler import load_profile_trace
 from tests.unit.profiles import profile_of
 
+REAL = Path(labkit.__file__).parent / "lessons" / "recordings"
 SIZES = Sizes(max_rows=4, token_budget=32, block_size=16, num_blocks=16, max_model_len=64, graph_rows=(4,))
 
 
@@ -29,11 +33,21 @@ def operations(trace):
 @pytest.mark.parametrize("later_ns", [0, 123_456_789, -7_000_001])
 def test_the_offset_is_found_within_its_error(trace, tmp_path, later_ns):
     profile = load_profile_trace(profile_of(trace, tmp_path / "p.json", later_ns=later_ns))
-    zero = min(call.start_ns + (call.end_ns - call.start_ns) // 4 for call in trace.of_kind("launch"))
+    calls = [span for span in trace.spans if span.kind in ("launch", "wait", "synchronize", "record")]
+    zero = min(call.start_ns + call.duration_ns // 4 for call in calls)
     found = align(trace, profile)
-    assert found.pairs == sum(span.kind == "copy" for span in trace.spans)
+    waits = sum(span.kind in ("wait", "synchronize") for span in trace.spans)
+    assert found.pairs == sum(span.kind == "copy" for span in trace.spans) + waits
     assert abs(found.offset_ns - zero) <= found.error_ns, "a profile begins at its first call"
-    assert found.error_ns <= max(span.duration_ns for span in trace.of_kind("launch"))
+    assert found.error_ns <= min(span.duration_ns for span in calls if span.kind in ("launch", "wait"))
+
+
+def test_calls_that_do_not_pair_up_are_not_used(trace, tmp_path):
+    profile = load_profile_trace(profile_of(trace, tmp_path / "p.json"))
+    first = next(span for span in profile.spans if "WaitEvent" in span.name)
+    fewer = replace(profile, spans=tuple(span for span in profile.spans if span is not first))
+    waits = sum(span.kind == "wait" for span in trace.spans)
+    assert align(trace, fewer).pairs == align(trace, profile).pairs - waits > 0
 
 
 def test_every_kernel_finds_its_operation(trace, tmp_path):
@@ -85,3 +99,18 @@ def test_another_run_is_refused(trace, tmp_path):
         with_kernels(fewer, profile)
     with pytest.raises(InvalidArgument, match="0 copies"):
         align(trace, replace(profile, edges=()))
+
+
+def test_the_recording_of_a_real_gpu():
+    """Four steps on an H200, as a labkit trace and as PyTorch's profiler saw them."""
+    trace = load_chrome(REAL / "kernels-512.json.gz")
+    profile = load_profile_trace(REAL / "kernels-512-profiler.json.gz")
+    merged = with_kernels(trace, profile)
+    kernels = list(profile.lane("compute"))
+    assert merged.meta["kernels"]["count"] == len(kernels) > 1000
+    assert merged.meta["kernels"]["outside"] == 0
+    assert merged.meta["kernels"]["error_ns"] < 10_000
+    before, after = report(trace), report(merged)
+    assert (before.level, after.level) == ("stream", "kernel")
+    assert before.gpu_active == after.stream_active > after.gpu_active > 0.8
+    assert after.busy_ns == pytest.approx(sum(span.duration_ns for span in kernels), rel=0.01)
