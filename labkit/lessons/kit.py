@@ -46,7 +46,9 @@ class Started:
             f"kept, you changed it: {name} (the lesson has changed too; to get it, rename yours and start again)"
             for name in self.outdated
         ]
-        return "\n".join([*lines, f"Open it: cd {self.folder} && jupyter lab notebooks/00_start_here.ipynb"])
+        return "\n".join(
+            [*lines, f"Open it: cd {self.folder} && jupyter lab, and begin with notebooks/00_start_here.ipynb"]
+        )
 
 
 def start(folder: str | Path, *, solutions: bool = False) -> Started:
