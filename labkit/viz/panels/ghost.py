@@ -101,5 +101,5 @@ def _note(end_ns: int, what: str, place: float, colour: str) -> dict[str, Any]:
         "xanchor": "right",
         "xshift": -6,
         "showarrow": False,
-        "bgcolor": style.PAPER,
+        "bgcolor": "rgba(255, 255, 255, 0.75)",  # a copy beneath it stays visible
     }
