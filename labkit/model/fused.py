@@ -25,6 +25,8 @@ from labkit.model.attention import clamp_indices
 from labkit.model.decoder import HFModel
 from labkit.model.kv_cache import token_view
 
+_TUNED = {"combo_kernels": True, "emulate_precision_casts": True}
+
 
 @dataclass(frozen=True)
 class _Layer:
@@ -133,8 +135,6 @@ class FusedModel:
         on_gpu = self.backend == "inductor" and self._layers[0].qkv.is_cuda
         return dict(_TUNED) if on_gpu else None
 
-
-_TUNED = {"combo_kernels": True, "emulate_precision_casts": True}
 
 Shape = tuple[int, int, int, float]  # query heads, KV heads, head size, epsilon
 
