@@ -53,7 +53,8 @@ def _judge_idle_share(answer: Callable[[Trace], float], device: str) -> Result:
     share, expected = answer(trace), 1 - report(trace).stream_active
     if not isinstance(share, int | float) or isinstance(share, bool):
         return wrong("idle_share has to return a number.", yours=repr(share), expected="a share from 0 to 1")
-    if abs(share - expected) < 1e-6:
+    exact = device == "virtual"  # a real GPU's times come from events, whose steps are about half a microsecond
+    if abs(share - expected) < (1e-6 if exact else 2e-3):
         return right("That is what the report says: the window less the time with an operation on the compute lane.")
     spans = list(trace.lane("compute"))[:4]
     return wrong(_why_share(share, expected, trace), yours=f"{share:.4f}", expected=f"{expected:.4f}", spans=spans)

@@ -30,10 +30,14 @@ def article_run(device: str, rung: int | str, profile: Any = "article-8b") -> Ru
 
 
 def steady(run: Run, first: int = FIRST, last: int = LAST) -> Trace:
-    """The time from one step's tokens to another's: what lies between the ends of two ``settle``, cut at both."""
+    """The time from one step's tokens to another's: what lies between the ends of two ``settle``, cut at both.
+
+    Steps are counted from 0 again.
+    """
     assert run.trace is not None
     ends = step_ends(run.trace)
-    return cut(run.trace, ends[first], ends[last])
+    trace = cut(run.trace, ends[first], ends[last])
+    return replace(trace, spans=tuple(replace(span, step=span.step - first - 1) for span in trace.spans))
 
 
 def cut(trace: Trace, start_ns: int, end_ns: int) -> Trace:

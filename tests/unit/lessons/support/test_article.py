@@ -19,7 +19,8 @@ def test_every_step_of_the_window_decodes_all_rows_with_the_articles_mean_contex
     trace = steady(run)
     ends = step_ends(run.trace)
     assert (trace.start_ns, trace.end_ns) == (ends[FIRST], ends[LAST])
-    assert len(step_ends(trace)) == LAST - FIRST
+    assert list(step_ends(trace)) == list(range(LAST - FIRST))
+    assert min(span.step for span in trace.spans) == 0
 
 
 def test_in_turns_the_steps_have_the_articles_length_and_idle_share() -> None:
