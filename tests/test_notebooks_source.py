@@ -143,7 +143,7 @@ TEXT_RULES: list[tuple[str, str, Callable[[str], list[str]], str, str]] = [
     ("files that are linked exist", "00", broken_links, "[x](../docs/none.md)", f"{LINKED} [y](https://x.org)"),
     (
         "the device is a line of its own",
-        "01",
+        "00",
         no_device_line,
         'device = "virtual"',
         f"```python\n{stored.DEVICE_LINE}\n```",
