@@ -25,6 +25,8 @@ _INNER = (
     str(_PACKAGE / "lessons" / "playground.py"),
     str(_PACKAGE / "lessons" / "support" / "parts.py"),
     str(_PACKAGE / "lessons" / "support" / "defects.py"),
+    str(_PACKAGE / "lessons" / "support" / "event_programs.py"),
+    str(_PACKAGE / "lessons" / "support" / "stream_programs.py"),
     contextlib.__file__,
 )
 

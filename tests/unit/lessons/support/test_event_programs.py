@@ -68,6 +68,13 @@ def test_the_two_kernels_of_the_diamond_run_side_by_side():
     assert triple.start_ns < double.end_ns
 
 
+def test_a_trace_names_the_line_of_the_answer_and_none_of_the_program():
+    play = TwoSteps("virtual")
+    play.run(play.steps[0])
+    sources = {span.source.partition(":")[0] for span in play.trace().of_kind("copy", "kernel", "wait")}
+    assert sources == {"test_event_programs.py"}
+
+
 def test_a_loop_without_end_ends():
     call = limited(lambda: None, "query()")
     for _ in range(MOST_CALLS):
