@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from labkit.lessons.exercise import Exercise
 from labkit.lessons.support.arrows import judge_arrows, judge_calls, profile_path, recorded_trace, small_run
+from labkit.lessons.support.from_recording import gpu_ns, host_ns, profile_of, step_ns, virtual_run
 from labkit.lessons.support.machines import SIZES, Bench, copies, small_model
 from labkit.lessons.support.measuring import judge_launch, judge_link, judge_step
 
-__all__ = ["SIZES", "Bench", "copies", "profile_path", "recorded_trace", "small_model", "small_run"]
+__all__ = [
+    "SIZES",
+    "Bench",
+    "copies",
+    "gpu_ns",
+    "host_ns",
+    "profile_of",
+    "profile_path",
+    "recorded_trace",
+    "small_model",
+    "small_run",
+    "step_ns",
+    "virtual_run",
+]
 
 
 def _launch_start(bench):
