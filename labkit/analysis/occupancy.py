@@ -29,10 +29,7 @@ from labkit.trace.events import DEVICE_KINDS, HOST_WAIT_KINDS, LANES, PHASES, Sp
 __all__ = ["GPU_ACTIVE", "Gap", "IN_OPERATION", "Occupancy", "PhaseTime", "Report", "idle_gaps", "occupancy", "report"]
 
 GPU_ACTIVE = "share of the run in which a kernel is running on the compute lane"
-GPU_ACTIVE_STREAM = (
-    "share of the run in which an operation is under way on the compute lane, at stream level: "
-    "events around it tell its time, gaps between its kernels included"
-)
+GPU_ACTIVE_STREAM = "stream level: share of the run with an operation on the compute lane, gaps included"
 IN_OPERATION = "launch gaps inside an operation"
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import plotly.graph_objects as go
 
 from labkit.analysis.comparison import Comparison, compare_runs
-from labkit.analysis.occupancy import GPU_ACTIVE
 from labkit.analysis.units import share_text, time_text
 from labkit.errors import InvalidArgument
 from labkit.viz import compare_drawing as drawing
@@ -103,7 +102,8 @@ def _notes(
     steps: tuple[int, int] | None,
     align_step: int | None,
 ) -> list[str]:
-    notes = [f"GPU active: {GPU_ACTIVE}."]
+    meanings = dict.fromkeys(side.numbers.gpu_active_means for side in (first, second))
+    notes = [f"GPU active: {means}." for means in meanings]
     if steps is not None:
         notes.append(f"Drawn: steps {steps[0]} to {steps[1]}; the numbers are of the whole runs.")
     if align_step is not None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from labkit.analysis.occupancy import GPU_ACTIVE, Report, report
+from labkit.analysis.occupancy import Report, report
 from labkit.analysis.races import RaceReport
 from labkit.analysis.units import share_text, time_text
 from labkit.errors import InvalidArgument
@@ -157,7 +157,7 @@ def _notes(trace: Trace, numbers: Report, selection: Selection, arrows_for: int 
     """The definition beside the number, where the trace comes from, why the lane idles, and what is not shown."""
     source, device = (str(trace.meta.get(key, "")) for key in ("source", "device"))
     origin = device if source in device else f"{source}, {device}" if device else source
-    notes, told = [f"GPU active: {GPU_ACTIVE}."], [f"Trace: {origin}."] if origin else []
+    notes, told = [f"GPU active: {numbers.gpu_active_means}."], [f"Trace: {origin}."] if origin else []
     if numbers.idle:
         reason, ns = max(numbers.idle.items(), key=lambda item: item[1])
         share = share_text(ns / numbers.idle_ns)

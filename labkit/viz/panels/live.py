@@ -8,7 +8,6 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from labkit.analysis.occupancy import GPU_ACTIVE
 from labkit.analysis.units import share_text, time_text
 from labkit.switches import MECHANISMS, Switches
 from labkit.viz.panels import words
@@ -182,7 +181,7 @@ def _verdict(state: Running, mode: str) -> str:
 def _numbers(state: Running) -> str:
     now = state.report()
     cells = (
-        ("GPU active", share_text(now.gpu_active) if now.window_ns else "-", GPU_ACTIVE),
+        ("GPU active", share_text(now.gpu_active) if now.window_ns else "-", now.gpu_active_means),
         ("tokens/s", f"{state.tokens_per_s:,.0f}", "generated tokens divided by time"),
         (
             "per step",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from labkit.analysis.occupancy import GPU_ACTIVE, Report
+from labkit.analysis.occupancy import Report
 from labkit.analysis.units import share_text, time_text
 from labkit.viz import style
 from labkit.viz.panels.board import LUCKY, RIGHT, WRONG, Outcome
@@ -89,7 +89,8 @@ def numbers(now: Outcome, before: Outcome | None) -> str:
 def _rows(now: Outcome, before: Outcome | None) -> Iterator[tuple[str, str, str, str, str]]:
     a, b = now.report, None if before is None else before.report
     points = "" if b is None else f"{(a.gpu_active - b.gpu_active) * 100:+.1f} points"
-    yield "GPU active", share_text(a.gpu_active), "" if b is None else share_text(b.gpu_active), points, GPU_ACTIVE
+    old = "" if b is None else share_text(b.gpu_active)
+    yield "GPU active", share_text(a.gpu_active), old, points, a.gpu_active_means
     ratio = "" if b is None else speed_up(b.window_ns, a.window_ns)
     old = "" if b is None else time_text(b.window_ns)
     yield "time", time_text(a.window_ns), old, ratio, "start of the first span to the end of the last"
