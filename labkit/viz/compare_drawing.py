@@ -75,7 +75,7 @@ def _upright(x: float, top: float, axis: str, text: str, dash: str) -> go.Scatte
 
 def draw_predicted_end(figure: go.Figure, predicted_us: float) -> None:
     text = f"you predicted {predicted_us / 1000:g} ms"
-    figure.add_trace(_upright(predicted_us, _HEADLINE - 0.3, "y2", text, dash="dash"))
+    figure.add_trace(_upright(predicted_us, _HEADLINE - 0.45, "y2", text, dash="dash"))
     side = "left" if predicted_us < figure.layout.xaxis.range[1] / 2 else "right"
     _write(figure, text, x=predicted_us, xref="x", xanchor=side, y=-0.05, yref="y2", bgcolor=style.PAPER)
 
