@@ -7,10 +7,11 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labkit.bench.calibrate import calibrate
+from labkit.bench.calibrate import QUICK, calibrate
 from labkit.bench.models import FORMS, bench_model, in_form, open_rig
 from labkit.bench.peer import peer_rows
 from labkit.bench.step_costs import Grid
@@ -55,7 +56,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     rig = open_rig(arguments.device, arguments.profile)
     model = bench_model(arguments.model, arguments.form, arguments.device)
     watch(f"{rig.about}, {arguments.model} {arguments.form}")
-    profile, rests = calibrate(
+    found = calibrate(
         rig,
         model,
         arguments.name or arguments.out.stem,
@@ -64,9 +65,9 @@ def _calibrate(arguments: argparse.Namespace) -> int:
         quick=arguments.quick,
         progress=watch,
     )
-    arguments.out.write_text(profile.to_json())
-    print("\n".join(map(str, rests)))
-    print(f"{arguments.out}: {profile.name}, {profile.source}")
+    arguments.out.write_text(found.profile.to_json())
+    print("\n".join(map(str, found.rests)))
+    print(f"{arguments.out}: {found.profile.name}, {found.profile.source}")
     return 0
 
 
@@ -125,9 +126,9 @@ def _grid(arguments: argparse.Namespace) -> Grid | None:
     """The grid that was asked for; None: the default, or the quick one."""
     if not (arguments.rows or arguments.contexts):
         return None
-    plain = Grid()
+    plain = QUICK if arguments.quick else Grid()
     rows, contexts = _ints("--rows", arguments.rows), _ints("--contexts", arguments.contexts)
-    return Grid(rows=rows or plain.rows, contexts=contexts or plain.contexts)
+    return replace(plain, rows=rows or plain.rows, contexts=contexts or plain.contexts)
 
 
 def _ints(name: str, text: str | None) -> tuple[int, ...]:

@@ -11,8 +11,6 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from labkit.bench.decode import Decode, Prefilled
 from labkit.bench.predict import Case, Measured, predict
 from labkit.bench.step_costs import Grid
@@ -23,6 +21,8 @@ from labkit.switches import Switches, ladder
 
 SYNC, ASYNC = ladder("events"), ladder("carry_over")
 HOST_BOUND = 0.05  # idle share from which the host is taken to be the bottleneck of an eager step
+GPU_BOUND = 0.01  # idle share up to which the GPU is
+STEPS, BLOCKS = 8, 5
 
 
 @dataclass(frozen=True)
@@ -46,50 +46,48 @@ class Rest:
 
 def explain_rests(model: Model, rig: Rig, profile: Profile, grid: Grid) -> tuple[Profile, tuple[Rest, ...]]:
     """Run whole steps at sizes of the grid, and give their rests to the profile."""
-    rows = tuple(dict.fromkeys((grid.rows[0], grid.rows[len(grid.rows) // 2], grid.rows[-1])))
-    shortest, middle = grid.contexts[0], grid.contexts[len(grid.contexts) // 2]
-    found = []
+    shortest, found = grid.contexts[0], []
 
-    def rest(switches: Switches, rows: int, context: int) -> tuple[Rest, Measured]:
+    def expected(switches: Switches, rows: int, context: int) -> Measured:
+        size, longest = model.preferred_block_size, grid.longest(rows)
+        return predict(
+            profile, Case(rows, context, switches), block_size=size, longest=longest, steps=STEPS, blocks=BLOCKS
+        )
+
+    def rest(switches: Switches, rows: int, context: int) -> Rest:
         case = Case(rows, context, switches)
-        size = model.preferred_block_size
-        predicted = predict(profile, case, block_size=size, longest=grid.longest, steps=grid.steps, blocks=3)
-        one = Rest(case, _whole_step_ns(model, rig, case, grid), predicted.ns)
+        measured = _whole_step_ns(model, rig, case, grid)
+        one = Rest(case, measured, expected(switches, rows, context).ns)
         found.append(one)
-        return one, predicted
+        return one
 
     graphs = SYNC.with_(cuda_graphs=True)
-    profile = with_plan_rest(profile, [rest(graphs, count, middle)[0] for count in rows])
-    eager = [rest(ASYNC, count, shortest) for count in rows]
-    late = [one for one, predicted in eager if predicted.idle > HOST_BOUND]
+    profile = with_plan_rest(profile, [rest(graphs, rows, shortest) for rows in grid.few_rows])
+    late = [rows for rows in grid.few_rows if expected(ASYNC, rows, shortest).idle > HOST_BOUND]
     if late:
-        profile = with_launch_rest(profile, late)
-        profile = with_tail_rest(profile, [rest(SYNC, one.case.batch, shortest)[0] for one in late])
+        profile = with_launch_rest(profile, [rest(ASYNC, rows, shortest) for rows in late])
+        profile = with_tail_rest(profile, [rest(SYNC, rows, shortest) for rows in late])
+    last = grid.few_rows[-1]
+    longest = grid.contexts_of(last)[-1]
+    if expected(ASYNC, last, longest).idle < GPU_BOUND:
+        profile = with_head_rest(profile, rest(SYNC, last, longest))
     return profile, tuple(found)
 
 
 def _whole_step_ns(model: Model, rig: Rig, case: Case, grid: Grid) -> float:
     size = model.preferred_block_size
-    prefilled = Prefilled(model, size)
-    with Decode(
-        prefilled, case.switches, rig.device, batch=case.batch, longest=grid.longest, block_size=size
-    ) as decode:
-        ns = decode.steady(case.context, grid.steps).ns
+    longest, prefilled = grid.longest(case.batch), Prefilled(model, size)
+    with Decode(prefilled, case.switches, rig.device, batch=case.batch, longest=longest, block_size=size) as decode:
+        ns = decode.steady(case.context, STEPS, BLOCKS).ns
     rig.release()
     return ns
 
 
 def with_plan_rest(profile: Profile, rests: list[Rest]) -> Profile:
-    """A line over the rows, added to ``plan``."""
-    counts, left = [one.case.batch for one in rests], [one.ns for one in rests]
-    slope, base = np.polyfit(counts, left, 1) if len(rests) > 1 else (0.0, left[0])
+    """Their median, added to ``plan``."""
     plan = profile.phases.get("plan", Linear())
-    changed = replace(
-        plan,
-        base_ns=round(max(0.0, plan.base_ns + float(base)), 1),
-        per_row_ns=round(max(0.0, plan.per_row_ns + float(slope)), 3),
-    )
-    return replace(profile, phases={**profile.phases, "plan": changed})
+    base = plan.base_ns + statistics.median(one.ns for one in rests)
+    return replace(profile, phases={**profile.phases, "plan": replace(plan, base_ns=round(max(0.0, base), 1))})
 
 
 def with_launch_rest(profile: Profile, rests: list[Rest]) -> Profile:
@@ -108,6 +106,12 @@ def with_tail_rest(profile: Profile, rests: list[Rest]) -> Profile:
     average = forward(case.batch, case.batch, case.batch * case.context) / forward.launches
     tail = (forward.tail_ns or average) + statistics.median(one.ns for one in rests)
     return _with_forward(profile, replace(forward, tail_ns=round(max(0.0, tail), 1)))
+
+
+def with_head_rest(profile: Profile, rest: Rest) -> Profile:
+    """Added to how long the forward pass takes to begin in earnest: it shows where the GPU is the bottleneck."""
+    forward = profile.kernels["forward"]
+    return _with_forward(profile, replace(forward, head_ns=round(max(0.0, forward.head_ns + rest.ns), 1)))
 
 
 def _with_forward(profile: Profile, forward: Linear) -> Profile:

@@ -8,8 +8,9 @@ All times are ns, sizes bytes, bandwidths bytes per ns (= GB/s).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,12 @@ class Linear:
     """base + per_row * rows + per_token * max(0, tokens - free_tokens) + per_context * context, in ns.
 
     ``free_tokens`` models a memory-bound batch: up to that many tokens the weights' bytes hide their arithmetic.
-    ``points`` are measurements ``(rows, ns, ns per context token)``, ascending in rows: where there are any, straight
-    lines between and beyond them take the place of ``base_ns``, ``per_row_ns`` and ``per_context_ns``.
+    ``points`` are measurements ``(rows, context of each row, ns)``: where there are any, straight lines between them,
+    over the context and then over the rows, take the place of ``base_ns``, ``per_row_ns`` and ``per_context_ns``.
+
+    An eager launch enqueues a series of kernels. Its device time counts from ``head_ns`` after the first launch, since
+    the first kernels are small and wait for one another's launches, and ends ``tail_ns`` after the last at the
+    earliest, since the last ones are not.
     """
 
     base_ns: float = 0.0
@@ -38,26 +43,49 @@ class Linear:
     free_tokens: int = 0
     launches: int = 1  # kernels that an eager launch of this work enqueues
     launch_ns: float = 0.0  # host time of each of them after the first, the model's own Python included; 0: profile's
-    tail_ns: float = 0.0  # from the last launch of a series to its end at the earliest; 0: an average kernel
+    head_ns: float = 0.0
+    tail_ns: float = 0.0  # 0: an average kernel
     points: tuple[Point, ...] = ()
 
     def __call__(self, rows: int, tokens: int, context: int) -> int:
-        start, slope = self.base_ns + self.per_row_ns * rows, self.per_context_ns
-        if self.points:
-            start, slope = _between(self.points, rows)
         more = self.per_token_ns * max(0, tokens - self.free_tokens)
-        return max(0, round(start + more + slope * context))
+        if self.points:
+            return max(0, round(_between(self.points, rows, context / max(1, rows)) + more))
+        return max(0, round(self.base_ns + self.per_row_ns * rows + more + self.per_context_ns * context))
 
 
-def _between(points: tuple[Point, ...], rows: int) -> tuple[float, float]:
-    """ns, and ns per context token, at a row count."""
-    if len(points) == 1:
-        return points[0][1:]
-    at = next((i for i in range(1, len(points) - 1) if points[i][0] >= rows), len(points) - 1)
-    (low, *first), (high, *last) = points[at - 1], points[at]
-    share = (rows - low) / (high - low)
-    ns, slope = (a + (b - a) * share for a, b in zip(first, last, strict=True))
-    return ns, slope
+def _between(points: tuple[Point, ...], rows: int, context: float) -> float:
+    """ns at a row count and a context of each row."""
+    lines = _lines(points)
+    if len(lines) == 1:
+        return _on(lines[0][1], context)
+    return _on([(lines[at][0], _on(lines[at][1], context)) for at in _piece(lines, rows)], rows)
+
+
+@cache
+def _lines(points: tuple[Point, ...]) -> tuple[tuple[int, tuple[tuple[float, float], ...]], ...]:
+    """Per row count, ascending, the times over the context."""
+    counts = sorted({rows for rows, _, _ in points})
+    lines = ({context: ns for rows, context, ns in points if rows == count} for count in counts)
+    return tuple((count, tuple(sorted(line.items()))) for count, line in zip(counts, lines, strict=True))
+
+
+def _on(line: Sequence[tuple[float, float]], x: float) -> float:
+    """The value at ``x`` of straight pieces, ascending."""
+    if len(line) == 1:
+        return line[0][1]
+    (low, first), (high, second) = (line[at] for at in _piece(line, x))
+    return first + (second - first) * (x - low) / (high - low)
+
+
+def _piece(line: Sequence[tuple[float, Any]], x: float) -> tuple[int, int]:
+    """The ends of the straight piece that ``x`` is on. Beyond the last point the line goes on as from its middle on:
+    two neighbours alone would tell its direction badly."""
+    last = len(line) - 1
+    if x > line[last][0]:
+        return last // 2, last
+    at = next((i for i in range(1, last) if line[i][0] >= x), last)
+    return at - 1, at
 
 
 @dataclass(frozen=True)
@@ -141,7 +169,7 @@ def _parse(data: dict[str, Any], where: str) -> Profile:
 
 def _linear(values: Any, where: str) -> Linear:
     linear: Linear = _build(Linear, values, where)
-    return replace(linear, points=tuple((int(rows), float(ns), float(slope)) for rows, ns, slope in linear.points))
+    return replace(linear, points=tuple((int(rows), float(each), float(ns)) for rows, each, ns in linear.points))
 
 
 def _build(cls: type, values: Any, where: str) -> Any:
@@ -170,6 +198,10 @@ class Costs:
     def launch_ns(self, work: Work) -> float:
         """Host time of each launch of a series after the first."""
         return self.profile.kernels.get(work.kind, _FREE).launch_ns or self.profile.launch_ns
+
+    def head_ns(self, work: Work) -> int:
+        """How long after its first launch a series begins in earnest."""
+        return round(self.profile.kernels.get(work.kind, _FREE).head_ns)
 
     def tail_ns(self, work: Work, busy: int, launches: int) -> int:
         """How long before its end the last launch of a series must have arrived."""

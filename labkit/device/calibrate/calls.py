@@ -100,6 +100,8 @@ def _latencies(rig: Rig, stream: Stream, found: dict[str, Any], rounds: int) -> 
     """
     device = rig.device
     pause = behind(rig, stream, lambda: _launch(rig, rig.busy(PAUSE_NS), stream))[0]
+    short = rig.busy(1)
+    launch = per_call(rig, lambda: _launch(rig, short, stream), rounds)  # of this kernel, not of a framework's
 
     def until(event: Event, wait: Callable[[Event], None]) -> float:
         times = []
@@ -119,9 +121,8 @@ def _latencies(rig: Rig, stream: Stream, found: dict[str, Any], rounds: int) -> 
             pass
 
     awake = device.event("awake")
-    begun = until(awake, poll) - found["query_ns"] / 2 - pause - found["launch_ns"]
-    latency = max(0, round(begun))
-    before = found["launch_ns"] + latency + pause
+    latency = max(0, round(until(awake, poll) - found["query_ns"] / 2 - pause - launch))
+    before = launch + latency + pause
     return {
         "latency_ns": latency,
         "sync_return_ns": max(0, round(until(awake, device.synchronize) - before)),

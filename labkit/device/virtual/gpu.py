@@ -128,7 +128,7 @@ class VirtualDevice(HostSide):
         item = self._enqueue(  # before the rest of the series is launched: by then the device may be past this start
             stream,
             label,
-            self._now + self.profile.latency_ns,
+            self._now + self.profile.latency_ns + self.costs.head_ns(work),
             engine=engine,
             duration=busy + (launches - 1) * self.profile.kernel_gap_ns,
             busy=busy,

@@ -57,23 +57,45 @@ def test_a_cost_is_linear_above_the_free_tokens() -> None:
     assert cost(rows=3, tokens=10, context=10) == 139
 
 
-POINTS = Linear(points=((2, 100.0, 1.0), (4, 300.0, 2.0), (8, 300.0, 2.0)), per_token_ns=5, free_tokens=10)
+POINTS = Linear(
+    points=((2, 10, 100.0), (2, 20, 200.0), (4, 10, 300.0), (4, 30, 700.0), (8, 10, 500.0)),
+    per_token_ns=5,
+    free_tokens=10,
+)
 
 
 @pytest.mark.parametrize(
-    ("rows", "context", "ns"), [(2, 0, 100), (3, 10, 200 + 15), (4, 10, 320), (6, 10, 320), (1, 0, 0), (10, 0, 300)]
+    ("rows", "each", "ns"),
+    [
+        (2, 10, 100),
+        (2, 15, 150),  # on the way to (20, 200)
+        (2, 25, 250),  # and beyond
+        (2, 5, 50),
+        (4, 20, 500),
+        (3, 20, (200 + 500) / 2),
+        (6, 10, 400),
+        (1, 10, 0),
+        (8, 999, 500),  # one context alone: the same at any
+    ],
 )
-def test_measured_points_take_the_place_of_base_and_slopes(rows: int, context: int, ns: int) -> None:
-    assert POINTS(rows, rows, context) == ns
-    assert replace(POINTS, base_ns=1e9, per_row_ns=1e9, per_context_ns=1e9)(rows, rows, context) == ns
+def test_measured_points_take_the_place_of_base_and_slopes(rows: int, each: int, ns: float) -> None:
+    assert POINTS(rows, rows, rows * each) == ns
+    assert replace(POINTS, base_ns=1e9, per_row_ns=1e9, per_context_ns=1e9)(rows, rows, rows * each) == ns
+
+
+def test_beyond_the_last_point_the_second_half_of_them_tells_the_direction() -> None:
+    """Of (1, 10), (2, 20), (3, 30), (4, 60) the chord from the second to the last, not the last two alone."""
+    cost = Linear(points=((1, 0, 10.0), (2, 0, 20.0), (3, 0, 30.0), (4, 0, 60.0)))
+    assert cost(6, 6, 0) == 20 + 20 * 4
+    assert Linear(points=((1, 0, 10.0), (2, 0, 20.0)))(5, 5, 0) == 50
 
 
 def test_tokens_beyond_the_free_ones_cost_extra_with_points_too() -> None:
-    assert POINTS(4, 12, 0) == 310
+    assert POINTS(4, 12, 40) == 310
 
 
-def test_one_point_is_a_constant_and_a_slope() -> None:
-    assert Linear(points=((4, 100.0, 2.0),))(9, 9, 10) == 120
+def test_one_point_is_a_constant() -> None:
+    assert Linear(points=((4, 100, 2.0),))(9, 9, 10) == 2
 
 
 def test_a_kernel_inside_a_graph_may_take_another_time() -> None:
@@ -102,6 +124,17 @@ def test_a_series_ends_no_earlier_than_its_tail_after_the_last_launch() -> None:
         device.synchronize()
         assert item is not None
         assert item.end == end, tail
+
+
+def test_a_series_begins_in_earnest_after_its_head_unless_the_device_is_busy_until_then() -> None:
+    kernel = Linear(base_ns=1000, launches=2, head_ns=70)
+    device = VirtualDevice(Profile("x", launch_ns=10, kernels={"a": kernel}))
+    stream = device.stream("s")
+    first, second = (device.launch(None, stream, work=Work("a"), label="a") for _ in range(2))
+    device.synchronize()
+    assert first is not None and second is not None
+    assert (first.start, first.end) == (80, 1080)
+    assert (second.start, second.end) == (1080, 2080)
 
 
 def test_points_survive_a_file(tmp_path: Path) -> None:
