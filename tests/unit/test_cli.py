@@ -125,7 +125,7 @@ def test_help(capsys):
         main(["--help"])
     assert caught.value.code == 0
     text = capsys.readouterr().out
-    assert all(command in text for command in ("run", "ladder", "trace", "races", "doctor"))
+    assert all(command in text for command in ("run", "ladder", "trace", "races", "calibrate", "bench", "doctor"))
 
 
 def test_an_unsafe_run_when_asked_for(capsys):
