@@ -121,8 +121,7 @@ def _essence(cell: Any) -> tuple[str, str, Any]:
 
 def wrong_checks(notebook: Any, solved: bool) -> list[str]:
     """Checks that did not say what they should: ``passed`` in the solved notebook, ``not yet`` in the other."""
-    wanted = "passed" if solved else "not yet"
-    return [f"{it.name}: {it.verdict}. {it.says}" for it in stored.checks(notebook) if it.verdict != wanted]
+    return [f"{it.name}: {it.verdict}. {it.says}" for it in stored.checks(notebook) if not it.is_as_wanted(solved)]
 
 
 def compare(name: str, solved: bool) -> bool:

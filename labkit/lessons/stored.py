@@ -14,6 +14,9 @@ DEVICE_LINE = 'device = "virtual"  # "cuda" on a machine with a GPU'
 FIGURE_MIME = "application/vnd.plotly.v1+json"
 WIDGET_MIME = "application/vnd.jupyter.widget"
 
+# How a check begins when it could not judge: the answer raised something, or gave what cannot be used.
+UNJUDGED = ("Your function raised", "The check cannot work", "Your function takes other")
+
 Cell = dict[str, Any]
 Notebook = dict[str, Any]
 
@@ -28,6 +31,10 @@ class Answered:
     name: str
     verdict: str
     says: str
+
+    def is_as_wanted(self, solved: bool) -> bool:
+        """In a solved notebook a check passes; in an unsolved one it refuses the starter, and by judgement."""
+        return self.verdict == ("passed" if solved else "not yet") and not self.says.startswith(UNJUDGED)
 
 
 def read(path: Path) -> Notebook:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from labkit.lessons import stored
 
 
@@ -44,6 +46,20 @@ def test_the_answers_of_checks():
         ("other", "not yet", "Nothing orders it."),
         ("third", "", ""),
     ]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "says", "unsolved", "solved"),
+    [
+        ("not yet", "Nothing orders it.", True, False),
+        ("passed", "In order.", False, True),
+        ("not yet", "Your function raised ValueError", False, False),
+        ("", "", False, False),
+    ],
+)
+def test_a_starter_is_refused_and_a_solution_passes(verdict, says, unsolved, solved):
+    answered = stored.Answered("x", verdict, says)
+    assert (answered.is_as_wanted(False), answered.is_as_wanted(True)) == (unsolved, solved)
 
 
 def test_only_cells_that_ran_gave_something_and_are_not_ignored_are_compared():
