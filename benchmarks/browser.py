@@ -8,12 +8,14 @@ figure's JSON to the second frame after it was drawn, and from a zoom to its hal
 and their ratio to the plain figure, which is what counts on a machine that does other things too.
 
 Then the Switchboard in JupyterLab: the time from a click on a mechanism to the verdict, and to the first frame with the
-new bars, for runs that were never made before and for runs that the panel has kept.
+new bars, for runs that were never made before and for runs that the panel has kept; and the processor time that the
+kernel and the page's main thread need for it, which is what is left of it on a machine that does nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import platform
 import statistics
@@ -36,6 +38,7 @@ from labkit.viz import timeline
 from labkit.viz.bars import select
 from labkit.viz.frame import trace_of
 from labkit.viz.html import CONFIG
+from labkit.viz.panels import Switchboard
 from tests.browser.lab import chromium, run_all, serving
 
 PLAIN_SPANS, MOST_BARS = 5_000, 4_000
@@ -143,17 +146,46 @@ def switchboard() -> None:
     with serving(Path(tempfile.mkdtemp())) as server, chromium(height=1080) as (page, _):
         run_all(page, server, "panels.ipynb")
         page.locator(".labkit-panel .js-plotly-plot .main-svg").first.wait_for(timeout=60_000)
-        page.wait_for_timeout(SETTLED_MS)
+        session = page.context.new_cdp_session(page)
+        session.send("Performance.enable", {"timeDomain": "threadTicks"})
         for name in [*MECHANISMS] * 4:
             on ^= {name}
             page.wait_for_timeout(SETTLED_MS)
             kind = "runs that are kept" if on in seen else "runs not made before"
-            times[kind].append(page.evaluate(CLICK, name))
+            before = processor_ms(session)
+            times[kind].append([*page.evaluate(CLICK, name), processor_ms(session) - before])
             seen.add(frozenset(on))
-    print(f"{'Switchboard':<26}{'flips':>7}{'verdict ms':>12}{'drawn ms':>10}{'longest':>9}")
+    kernel = dict(zip(times, kernel_ms(), strict=True))
+    print(f"{'':<26}{'':>7}{'wall-clock ms':>30}{'processor ms':>18}")
+    print(f"{'Switchboard':<26}{'flips':>7}{'verdict':>10}{'drawn':>10}{'longest':>10}{'kernel':>9}{'page':>9}")
     for name, rows in times.items():
-        verdict, drawn = (statistics.median(column) for column in zip(*rows, strict=True))
-        print(f"{name:<26}{len(rows):>7}{verdict:>12,.0f}{drawn:>10,.0f}{max(row[1] for row in rows):>9,.0f}")
+        verdict, drawn, page_ms = (statistics.median(column) for column in zip(*rows, strict=True))
+        longest = max(row[1] for row in rows)
+        print(f"{name:<26}{len(rows):>7}{verdict:>10,.0f}{drawn:>10,.0f}{longest:>10,.0f}", end="")
+        print(f"{kernel[name]:>9,.0f}{page_ms:>9,.0f}")
+
+
+def processor_ms(session: Any) -> float:
+    """What the page's main thread has used since it began, whatever else the machine does."""
+    metrics = session.send("Performance.getMetrics")["metrics"]
+    return 1000 * next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
+
+
+def kernel_ms() -> tuple[float, float]:
+    """Processor time of a flip up to its answer, in this process: runs not made before, and runs that are kept."""
+    taken = asyncio.run(_flip_all())
+    return sum(taken[:2]) / 2, sum(taken[2:]) / 2
+
+
+async def _flip_all() -> list[float]:
+    """All mechanisms on, off, and both again; in an event loop, so that the races come after the answers."""
+    board, taken = Switchboard(), []
+    for _ in range(4):
+        began = time.process_time()
+        for box in board.controls.switches.values():
+            box.value = not box.value
+        taken.append((time.process_time() - began) / len(MECHANISMS) * 1000)
+    return taken
 
 
 def main() -> None:
