@@ -52,19 +52,19 @@ class FillLog:
 
 
 def rows_text(rows: tuple[FilledRow, ...], step: StepRecord, before: StepRecord | None, sizes: Sizes) -> Iterator[str]:
-    """A line for each row: whose it is, where it writes, and where its token comes from."""
+    """A line for each row: whose it is, ``at`` which position, ``->`` into which block it writes, and whence its token."""
     owners = {block: request for request, blocks in step.owners for block in blocks}
     for number, row in enumerate(rows):
         block = row.place // sizes.block_size
         owner = "trash" if block == sizes.trash_block else f"request {owners[block]}" if block in owners else "free"
         whose = f"request {row.request}{' (random)' if row.random else ''}" if row.request >= 0 else "padding"
-        place = f"position {row.position:>2}  writes block {block:>2} ({owner})"
-        yield f"  row {number}  {whose:<19}{place:<38}  {_source(row, before)}"
+        place = f"at {row.position:>2} -> block {block:>2} ({owner})"
+        yield f"  row {number}  {whose:<19}{place:<29}  {_source(row, before)}"
 
 
 def _source(row: FilledRow, before: StepRecord | None) -> str:
     if row.carry_from < 0 or before is None:
-        return "token from the host"
+        return "token: the host's"
     known = row.carry_from < len(before.rows)
     owner = f"request {before.rows[row.carry_from].request}" if known else "nobody"
-    return f"token from row {row.carry_from} of step {before.step} ({owner})"
+    return f"token: row {row.carry_from} of step {before.step} ({owner})"

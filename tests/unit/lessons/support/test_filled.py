@@ -21,21 +21,19 @@ def lines(*rows: FilledRow, before: StepRecord | None = None) -> list[str]:
 
 def test_a_row_says_whose_block_it_writes_to():
     assert lines(FilledRow(1, False, 2, 6, -1), FilledRow(-1, False, 0, 2, -1), FilledRow(-1, False, 0, 32, -1)) == [
-        "row 0 request 1 position 2 writes block 1 (request 1) token from the host",
-        "row 1 padding position 0 writes block 0 (request 0) token from the host",
-        "row 2 padding position 0 writes block 8 (trash) token from the host",
+        "row 0 request 1 at 2 -> block 1 (request 1) token: the host's",
+        "row 1 padding at 0 -> block 0 (request 0) token: the host's",
+        "row 2 padding at 0 -> block 8 (trash) token: the host's",
     ]
 
 
 def test_a_row_that_carries_over_says_who_sat_in_that_row():
     before = step(2, 7, 1)
     assert [
-        line.split("  ")[-1].split("token from ")[1]
+        line.split("  ")[-1].split("token: ")[1]
         for line in lines(FilledRow(1, True, 2, 20, 1), FilledRow(1, False, 2, 20, 3), before=before)
     ] == ["row 1 of step 2 (request 1)", "row 3 of step 2 (nobody)"]
 
 
 def test_a_random_row_says_so():
-    assert lines(FilledRow(1, True, 2, 20, -1)) == [
-        "row 0 request 1 (random) position 2 writes block 5 (free) token from the host"
-    ]
+    assert lines(FilledRow(1, True, 2, 20, -1)) == ["row 0 request 1 (random) at 2 -> block 5 (free) token: the host's"]
