@@ -52,7 +52,7 @@ class FillLog:
 
 
 def rows_text(rows: tuple[FilledRow, ...], step: StepRecord, before: StepRecord | None, sizes: Sizes) -> Iterator[str]:
-    """A line for each row: whose it is, ``at`` which position, ``->`` into which block it writes, and whence its token."""
+    """A line for each row: whose it is, ``at`` which position, ``->`` into which block, and whence its token."""
     owners = {block: request for request, blocks in step.owners for block in blocks}
     for number, row in enumerate(rows):
         block = row.place // sizes.block_size

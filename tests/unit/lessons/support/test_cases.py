@@ -76,7 +76,7 @@ def test_waits_name_the_step_of_the_record():
 def test_rows_show_the_stray_padding_and_the_wrong_row():
     assert "row 3  padding            at  0 -> block 10 (request 3)" in case(7).rows(9)
     assert "row 3  padding            at  0 -> block 48 (trash)" in right_engine("virtual").rows(9)
-    assert "request 3          at 12 -> block 14 (request 3)      token: row 2 of step 8 (request 2)" in case(5).rows(9)
+    assert "request 3          at 12 -> block 14 (request 3)  token: row 2 of step 8 (request 2)" in case(5).rows(9)
     assert case(6).rows(9).startswith("step 9, slot B, replays graph[B,4]\n")
     assert right_engine("virtual").rows(9).startswith("step 9, slot B, replays graph[B,4,random]\n")
     assert right_engine("virtual").rows(0).startswith("step 0, slot A, kernels launched one by one\n")
