@@ -120,21 +120,17 @@ def _launch_ns(probe: ProbeDevice) -> int:
 
 
 def _count_launches(decode: Decode, rig: Rig, rows: int) -> dict[str, int]:
+    """Kernels of each launch of a step. Sampling takes what the forward pass left, so both are counted together."""
     slot, shape = decode.core.slots.slots[0], BatchShape(rows, rows, rows, 1, decode.core.sizes.max_model_len)
-    counts: dict[str, int] = {}
+    fns = {kernel.name: kernel.fn for kernel in decode.core.launcher.kernels.build(slot, shape, False, False)}
 
-    def forward_first(fns: Iterable[Callable[[], None]]) -> None:
-        for fn in fns:
-            fn()
+    def forward_and_sample() -> None:
+        fns["forward"]()
+        fns["sample"]()
 
-    kernels = {kernel.name: kernel.fn for kernel in decode.core.launcher.kernels.build(slot, shape, False, False)}
-    for name, fn in kernels.items():
-        if name == "sample":  # it takes what the forward pass left
-            both = rig.launches(name, lambda: forward_first((kernels["forward"], kernels["sample"])))
-            counts[name] = both - counts["forward"] if counts["forward"] and both > counts["forward"] else both
-        else:
-            counts[name] = rig.launches(name, fn)
-    return counts
+    counts = {name: rig.launches(name, fn) for name, fn in fns.items() if name != "sample"}
+    both = rig.launches("sample", forward_and_sample)
+    return counts | {"sample": both - counts["forward"] if both > counts["forward"] > 0 else both}
 
 
 def _sort(steps: Iterable[Kernels], samples: Samples) -> None:
