@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from labkit.device.costs import load_profile
+from labkit.device.virtual import VirtualDevice
 from labkit.engine.sampling import SamplingParams
 from labkit.entry import Engine
 from labkit.errors import EngineFault
+from labkit.lessons.support import mystery
 from labkit.lessons.support import parts as right
-from labkit.lessons.support.mystery import MysteryEngine
+from labkit.lessons.support.mystery import MysteryEngine, _Launcher
 from labkit.lessons.support.parts import PartFailed, Parts
 from labkit.model.toy import ToyModel
 from labkit.run import Run
@@ -33,6 +35,29 @@ def test_with_all_parts_right_it_does_what_the_engine_of_the_last_rung_does():
     assert (mine.tokens, mine.steps, mine.stats) == (real.tokens, real.steps, real.stats)
     spans = [[(s.kind, s.name, s.step, s.start_ns, s.end_ns) for s in it.trace.spans] for it in (mine, real)]
     assert spans[0] == spans[1]
+
+
+def wanting_warm_up(device, profile):
+    opened = VirtualDevice(profile)
+    opened.warm_up_before_capture = True
+    return opened
+
+
+def test_a_device_that_needs_it_runs_every_graph_once_before_its_capture(monkeypatch):
+    launched, launch = [], _Launcher._launch
+
+    def noting(self, stream, slot, key):
+        launched.append((stream.name, key))
+        launch(self, stream, slot, key)
+
+    monkeypatch.setattr(_Launcher, "_launch", noting)
+    monkeypatch.setattr(mystery, "open_device", wanting_warm_up)
+    tokens = run().tokens
+    assert [name for name, _ in launched] == ["compute", "capture"] * (len(launched) // 2)
+    assert [key for _, key in launched[::2]] == [key for _, key in launched[1::2]]
+    assert len(launched) == 2 * 2 * 3 * 4, "two slots, three sizes, random or not, log-probabilities or not"
+    monkeypatch.undo()
+    assert tokens == run().tokens
 
 
 ORDER = ["before_fill", "uploaded", "before_compute", "computed", "before_download", "downloaded", "before_read"]
