@@ -265,3 +265,19 @@ def scaled_host(profile: Profile, factor: float) -> Profile:
     calls = ("launch_ns", "copy_ns", "record_ns", "wait_ns", "query_ns", "sync_return_ns", "graph_launch_ns")
     slowed = {name: round(getattr(profile, name) * factor) for name in calls}
     return replace(profile, phases=phases, kernels=kernels, **slowed)
+
+
+def scaled_gpu(profile: Profile, factor: float, kernel: str = "forward") -> Profile:
+    """The same host with a forward pass that takes ``factor`` times as long: another model, or another GPU."""
+    tables = {}
+    for table in ("kernels", "graph_kernels"):
+        costs = getattr(profile, table)
+        tables[table] = {name: _times(cost, factor) if name == kernel else cost for name, cost in costs.items()}
+    return replace(profile, name=f"{profile.name}, GPU x {factor:g}", **tables)
+
+
+def _times(cost: Linear, factor: float) -> Linear:
+    """Every device time of a kernel, scaled; its launches stay as they are."""
+    names = ("base_ns", "per_row_ns", "per_token_ns", "per_context_ns", "head_ns", "tail_ns")
+    points = tuple((rows, context, ns * factor) for rows, context, ns in cost.points)
+    return replace(cost, points=points, **{name: getattr(cost, name) * factor for name in names})

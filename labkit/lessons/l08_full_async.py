@@ -16,7 +16,7 @@ from labkit.lessons.support.article import article_run, steady
 from labkit.run import Run
 from labkit.trace.events import Span, Trace
 
-__all__ = ["article_run", "in_flight", "look_ahead", "overlapped", "run", "speedup", "steady", "step_ms", "with_gpu"]
+__all__ = ["article_run", "in_flight", "look_ahead", "overlapped", "run", "speedup", "steady", "step_ms"]
 
 PROMPTS = [[request + 1, 2, 3, 4] for request in range(32)]
 
@@ -46,14 +46,6 @@ def step_ms(made: Run, first: int = 4, last: int = 20) -> float:
     assert made.trace is not None
     ends = step_ends(made.trace)
     return (ends[last] - ends[first]) / (last - first) / 1e6
-
-
-def with_gpu(profile: Profile, factor: float) -> Profile:
-    """The same machine with a forward pass that takes ``factor`` times as long: another model, or another GPU."""
-    forward = profile.kernels["forward"]
-    costs = ("base_ns", "per_row_ns", "per_token_ns", "per_context_ns")
-    scaled = replace(forward, **{name: getattr(forward, name) * factor for name in costs})
-    return replace(profile, name=f"{profile.name}, GPU x {factor:g}", kernels={**profile.kernels, "forward": scaled})
 
 
 # -- 8.1 ---------------------------------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ class Capturing(Core):
         there: Capture | None = event.handle.captured
         if here is not None and event.handle.external:
             if event.handle.gpu == -1:
-                return True  # never recorded anywhere: in PyTorch the event does not exist yet (16), and no node is made
+                return True  # never recorded: in PyTorch the event does not exist yet (16), and no node is made
             here.add(stream, Node(f"wait {event.name}", "", here.tails[stream], waits_for=event))
             return True
         if here is None and there is None:

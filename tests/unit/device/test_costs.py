@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from labkit.device.api import Work
-from labkit.device.costs import Adversary, Costs, Linear, Link, Profile, load_profile, profile_names, scaled_host
+from labkit.device.costs import (
+    Adversary,
+    Costs,
+    Linear,
+    Link,
+    Profile,
+    load_profile,
+    profile_names,
+    scaled_gpu,
+    scaled_host,
+)
 from labkit.device.virtual import VirtualDevice
 from labkit.errors import InvalidArgument
 
@@ -167,3 +177,15 @@ def test_a_slow_host_has_the_same_gpu() -> None:
     slow = scaled_host(replace(U, phases={"plan": Linear(base_ns=10)}, kernels=kernels), 3)
     assert slow.kernels["forward"].launch_ns == 21
     assert (slow.launch_ns, slow.phases["plan"].base_ns, slow.latency_ns) == (15_000, 30, U.latency_ns)
+
+
+def test_scaled_gpu_changes_what_the_forward_pass_takes_and_nothing_of_the_host():
+    forward = Linear(base_ns=100, per_token_ns=2, launches=7, launch_ns=5, tail_ns=4, points=((1, 8, 40), (2, 8, 60)))
+    profile = replace(U, kernels={"forward": forward, "sample": Linear(base_ns=9)}, graph_kernels={"forward": forward})
+    half = scaled_gpu(profile, 0.5)
+    for table in (half.kernels, half.graph_kernels):
+        assert table["forward"] == Linear(
+            base_ns=50, per_token_ns=1, launches=7, launch_ns=5, tail_ns=2, points=((1, 8, 20), (2, 8, 30))
+        )
+    assert half.kernels["sample"] == profile.kernels["sample"]
+    assert (half.launch_ns, half.phases) == (profile.launch_ns, profile.phases)

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import pytest
 
-from labkit.device.costs import load_profile
 from labkit.lessons import l08_full_async as lesson
 
 
@@ -76,11 +75,3 @@ def test_steps_in_flight_are_told_from_the_trace() -> None:
     for _, planned, begun, done, settled in rows:
         assert planned < begun < done < settled
     assert all(later[1] < earlier[3] for earlier, later in pairwise(rows))
-
-
-def test_a_gpu_of_another_speed_is_only_that() -> None:
-    profile = load_profile("h200-8b")
-    half = lesson.with_gpu(profile, 0.5)
-    assert half.kernels["forward"].base_ns == profile.kernels["forward"].base_ns / 2
-    assert half.kernels["sample"] == profile.kernels["sample"]
-    assert half.phases == profile.phases
