@@ -10,7 +10,8 @@ Step time is the median of the quietest of five stretches of steps, eager cases 
 time is the host's, and a host that others use too is disturbed for a while, then is not. Idle is the share of a step in
 which the GPU waits: 1 minus what the step's kernels take back to back (measured with a kernel in front of them that
 holds them back until all are launched) over the step time. Gain is the share of the synchronous step that asynchrony
-saves. --json keeps every measurement, those of the calibration too.
+saves. All engines have room for the same context, as those of the calibration have: flash-attn splits a decode step by
+what the block table could hold, not by what it holds. --json keeps every measurement, those of the calibration too.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from labkit.bench.decode import Decode, Prefilled
 from labkit.bench.models import FORMS, bench_model, open_rig
 from labkit.bench.predict import Case, Measured, measure, predict
 from labkit.bench.probe import ProbeDevice
+from labkit.bench.step_costs import Grid
 from labkit.device.calibrate.calls import per_call
 from labkit.device.calibrate.rig import Rig
 from labkit.device.costs import load_profile
@@ -56,7 +58,8 @@ def main() -> int:
     found = run_cases(rig, model, pairs, GRAPHS + EAGER)
     clock.tell("cases, first pass")
     speed.append(launch_ns(rig))
-    for case, again in run_cases(rig, model, pairs, EAGER, {c: one.busy_ns for c, one in found.items()}).items():
+    busy = {case: one.busy_ns for case, one in found.items()}
+    for case, again in run_cases(rig, model, pairs, EAGER, busy).items():
         if again.ns < found[case].ns:
             found[case] = replace(found[case], steady=again.steady)
     clock.tell("eager cases, second pass")
@@ -110,8 +113,8 @@ def run_cases(
 
 
 def room(case: Case) -> int:
-    """Tokens of the longest context of a case."""
-    return case.context + 3 * STEPS * BLOCKS
+    """Tokens that each request of a case has room for."""
+    return max(Grid().longest(case.batch), case.context + 3 * STEPS * BLOCKS)
 
 
 def tell(compared: list[Compared], speed: list[int]) -> None:

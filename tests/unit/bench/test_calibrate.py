@@ -18,8 +18,7 @@ MODES = [ladder(rung).with_(cuda_graphs=graphs) for rung in ("events", "carry_ov
 
 
 @pytest.fixture(scope="module")
-def calibrated():
-    truth = load_profile("h200-8b")
+def calibrated(truth):
     said = []
     found = calibrate(
         VirtualRig(VirtualDevice(truth)),
@@ -55,7 +54,7 @@ def test_nothing_is_left_unexplained_on_a_device_without_secrets(calibrated):
 
 def test_the_source_says_where_it_comes_from(calibrated, tmp_path):
     _, profile, _, said = calibrated
-    assert profile.source.startswith("measured: virtual (h200-8b), toy (ToyModel), 20")
+    assert profile.source.startswith("measured: virtual (truth), toy (ToyModel), 20")
     assert profile.source.endswith(": make")
     assert said == ["device", "1 rows", "4 rows", "12 rows", "prompts", "whole steps"]
     path = tmp_path / "copy.json"
@@ -63,11 +62,12 @@ def test_the_source_says_where_it_comes_from(calibrated, tmp_path):
     assert load_profile(path) == profile
 
 
-def test_a_noisy_device_is_calibrated_to_within_its_noise():
+def test_a_noisy_device_is_calibrated_to_within_its_noise(truth):
     """Every kernel, copy and phase of it takes up to 10 % more or less than it should, each time anew."""
-    truth = load_profile("h200-8b")
     noisy = VirtualRig(VirtualDevice(Adversary(truth, seed=3, low=0.9, high=1.1)))
-    profile = calibrate(noisy, ToyModel(), "noisy", grid=replace(GRID, contexts=(32, 150, 600), steps=20), quick=True).profile
+    profile = calibrate(
+        noisy, ToyModel(), "noisy", grid=replace(GRID, contexts=(32, 150, 600), steps=20), quick=True
+    ).profile
     for switches in MODES:
         for batch, context in ((3, 100), (8, 150)):
             case = Case(batch, context, switches)
