@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import product
 
 from labkit.bench.models import floor_ns
 from labkit.bench.table import BenchRow
@@ -26,10 +27,10 @@ def peer_rows(
         raise InvalidArgument("--peer", model.name, "a model of transformers, on a real GPU")
     from labkit.model.hf_peer import peer_step_ns
 
-    for batch in batches:
-        for context in contexts:
-            prompts = synthetic_prompts(model, batch, context)
-            floor = floor_ns(model, batch, context, bandwidth)
-            for mode in ("sync", "async"):
-                ns = peer_step_ns(module, prompts, steps, use_async=mode == "async")
-                yield BenchRow(model.name, "peer", mode, batch, context, ns, floor_ns=floor)
+    warm_up = True
+    for batch, context, mode in product(batches, contexts, ("sync", "async")):
+        prompts = synthetic_prompts(model, batch, context)
+        ns = peer_step_ns(module, prompts, steps, use_async=mode == "async", warm_up=warm_up)
+        floor = floor_ns(model, batch, context, bandwidth)
+        yield BenchRow(model.name, "peer", mode, batch, context, ns, floor_ns=floor)
+        warm_up = False

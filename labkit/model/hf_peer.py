@@ -32,13 +32,15 @@ def peer_seconds(module: Any, prompts: list[list[int]], new_tokens: int, *, use_
     return seconds
 
 
-def peer_step_ns(module: Any, prompts: list[list[int]], steps: int, *, use_async: bool) -> float:
+def peer_step_ns(module: Any, prompts: list[list[int]], steps: int, *, use_async: bool, warm_up: bool = True) -> float:
     """ns per decode step: from two runs that differ in the number of tokens alone, so that set-up and prompts cancel.
 
-    The model's attention becomes flash-attn 2, the fastest that ``generate_batch`` knows.
+    The model's attention becomes flash-attn 2, the fastest that ``generate_batch`` knows. ``warm_up``: run once before,
+    which the first call on a model needs. A run sets up a cache and captures graphs, which takes many seconds.
     """
     module.set_attn_implementation("flash_attention_2")
     short = 8
-    peer_seconds(module, prompts, short, use_async=use_async)
+    if warm_up:
+        peer_seconds(module, prompts, short, use_async=use_async)
     times = [peer_seconds(module, prompts, n, use_async=use_async) for n in (short, short + steps)]
     return (times[1] - times[0]) / steps * 1e9

@@ -15,13 +15,13 @@ def test_both_loops_at_every_size(monkeypatch):
 
     calls = []
 
-    def step_ns(module, prompts, steps, *, use_async):
-        calls.append((len(prompts), len(prompts[0]), use_async))
+    def step_ns(module, prompts, steps, *, use_async, warm_up):
+        calls.append((len(prompts), len(prompts[0]), use_async, warm_up))
         return 5e6
 
     monkeypatch.setattr(hf_peer, "peer_step_ns", step_ns)
     rows = list(peer_rows(load_shape("tiny"), (2, 3), (16,), bandwidth=1000.0))
-    assert calls == [(2, 16, False), (2, 16, True), (3, 16, False), (3, 16, True)]
+    assert calls == [(2, 16, False, True), (2, 16, True, False), (3, 16, False, False), (3, 16, True, False)]
     assert [(row.form, row.mode, row.batch, row.ns) for row in rows[:2]] == [
         ("peer", "sync", 2, 5e6),
         ("peer", "async", 2, 5e6),

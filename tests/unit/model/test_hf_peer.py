@@ -50,3 +50,5 @@ def test_a_step_is_the_difference_of_two_runs(monkeypatch):
     assert hf_peer.peer_step_ns(module, [[1]], 100, use_async=True) == pytest.approx(9e6)
     assert asked == [8, 8, 108], "the first is a warm-up"
     assert module.attention == "flash_attention_2"
+    hf_peer.peer_step_ns(module, [[1]], 100, use_async=True, warm_up=False)
+    assert asked[3:] == [8, 108]
