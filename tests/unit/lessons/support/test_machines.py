@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from labkit.bench.models import open_rig
+from labkit.bench.models import bench_model, open_rig
+from labkit.bench.table import bench
+from labkit.device.costs import load_profile, scaled_host
 from labkit.lessons.support.machines import (
     LAUNCH_MACHINES,
     LINKS,
@@ -68,6 +70,12 @@ def test_of_the_step_machines_the_host_is_slower_on_one_and_faster_on_others():
 
 
 def test_the_small_model_has_the_host_of_the_large_one():
-    small = small_model()
-    assert small.kernels["forward"](8, 8, 4096) == 120_000
+    small, large = small_model(), load_profile("h200-8b")
+    assert (small.phases, small.launch_ns) == (scaled_host(large, 1).phases, large.launch_ns)
     assert small_model(2).launch_ns == 2 * small.launch_ns
+
+
+def test_the_host_is_slower_than_the_small_model_with_graphs_too():
+    machine, model = open_rig("virtual", small_model()), bench_model("toy", "hf", "virtual")
+    (row,) = bench(machine, model, "toy", ("sync-graphs",), (8,), (512,), bandwidth=4000, steps=6, blocks=2)
+    assert 0 < row.busy_ns < 100_000 < sum(row.host_ns.values())
