@@ -261,7 +261,10 @@ def scaled_host(profile: Profile, factor: float) -> Profile:
         )
         for name, p in profile.phases.items()
     }
-    kernels = {name: replace(k, launch_ns=k.launch_ns * factor) for name, k in profile.kernels.items()}
+    kernels = {
+        name: replace(k, launch_ns=k.launch_ns * factor, head_ns=k.head_ns * factor)
+        for name, k in profile.kernels.items()
+    }
     calls = ("launch_ns", "copy_ns", "record_ns", "wait_ns", "query_ns", "sync_return_ns", "graph_launch_ns")
     slowed = {name: round(getattr(profile, name) * factor) for name in calls}
     return replace(profile, phases=phases, kernels=kernels, **slowed)
@@ -269,7 +272,7 @@ def scaled_host(profile: Profile, factor: float) -> Profile:
 
 def scaled_gpu(profile: Profile, factor: float, kernel: str = "forward") -> Profile:
     """The same host with a forward pass that takes ``factor`` times as long: another model, or another GPU."""
-    tables = {}
+    tables: dict[str, Any] = {}
     for table in ("kernels", "graph_kernels"):
         costs = getattr(profile, table)
         tables[table] = {name: _times(cost, factor) if name == kernel else cost for name, cost in costs.items()}

@@ -173,9 +173,9 @@ def test_an_adversary_is_the_same_for_the_same_seed() -> None:
 
 
 def test_a_slow_host_has_the_same_gpu() -> None:
-    kernels = {"forward": Linear(launch_ns=7)}
+    kernels = {"forward": Linear(launch_ns=7, head_ns=11)}
     slow = scaled_host(replace(U, phases={"plan": Linear(base_ns=10)}, kernels=kernels), 3)
-    assert slow.kernels["forward"].launch_ns == 21
+    assert (slow.kernels["forward"].launch_ns, slow.kernels["forward"].head_ns) == (21, 33)
     assert (slow.launch_ns, slow.phases["plan"].base_ns, slow.latency_ns) == (15_000, 30, U.latency_ns)
 
 
