@@ -13,6 +13,7 @@ from typing import Any
 
 from labkit import experiments
 from labkit.bench.commands import add_commands
+from labkit.device import check_device
 from labkit.device.costs import profile_names
 from labkit.engine.ordering import WAITS
 from labkit.engine.sampling import SamplingParams
@@ -219,6 +220,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _model(arguments: argparse.Namespace) -> Model:
+    check_device(arguments.device)
     options: dict[str, Any] = {} if arguments.model == "toy" else {"device": _where(arguments)}
     model = load_model(arguments.model, **options)
     if arguments.model == "toy" and arguments.device == "cuda":

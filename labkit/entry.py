@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from labkit.collector import no_collection
-from labkit.device import open_device
+from labkit.device import check_device, open_device
 from labkit.device.api import Device
 from labkit.device.costs import Costs, Profile
 from labkit.device.traced import TracedDevice
@@ -82,6 +82,7 @@ class Engine:
         ``dtype`` is a torch dtype (default: float32 on the virtual GPU, bfloat16 on a real one); the other options are
         the constructor's.
         """
+        check_device(device)
         where = "cuda" if device == "cuda" else "cpu"
         if name == "toy":
             import torch

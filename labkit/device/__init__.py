@@ -8,7 +8,21 @@ from labkit.device.api import Device
 from labkit.device.costs import Costs, Profile
 from labkit.errors import InvalidArgument
 
-__all__ = ["open_device"]
+__all__ = ["check_device", "open_device"]
+
+
+def check_device(device: str | Device) -> None:
+    """Say at once whether ``open_device`` would find it: weights can take minutes to load.
+
+    Raises:
+        InvalidArgument: an unknown name. DeviceError: "cuda" where there is no GPU.
+    """
+    if device == "cuda":
+        from labkit.device.cuda import require_gpu
+
+        require_gpu()
+    elif isinstance(device, str) and device != "virtual":
+        raise InvalidArgument("device", device, '"virtual", "cuda", or a Device')
 
 
 def open_device(
@@ -19,14 +33,13 @@ def open_device(
     Raises:
         InvalidArgument: an unknown name. DeviceError: "cuda" where there is no GPU.
     """
+    check_device(device)
     if not isinstance(device, str):
         return device
     if device == "virtual":
         from labkit.device.virtual import VirtualDevice
 
         return VirtualDevice(profile)
-    if device == "cuda":
-        from labkit.device.cuda import CudaDevice
+    from labkit.device.cuda import CudaDevice
 
-        return CudaDevice(timing=timing)
-    raise InvalidArgument("device", device, '"virtual", "cuda", or a Device')
+    return CudaDevice(timing=timing)

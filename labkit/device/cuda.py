@@ -24,6 +24,12 @@ def probe() -> dict[str, Any]:
     }
 
 
+def require_gpu() -> None:
+    """Raises DeviceError: torch sees no GPU."""
+    if not torch.cuda.is_available():
+        raise DeviceError("torch sees no CUDA GPU here; use device='virtual', and see labkit doctor")
+
+
 @dataclass(eq=False, slots=True)
 class CudaOp:
     """An enqueued operation between two timing events."""
@@ -46,8 +52,7 @@ class CudaDevice:
     warm_up_before_capture = True
 
     def __init__(self, *, timing: bool = False) -> None:
-        if not torch.cuda.is_available():
-            raise DeviceError("torch sees no CUDA GPU here; use device='virtual', and see labkit doctor")
+        require_gpu()
         self.name = torch.cuda.get_device_name()
         self.timing = timing
         self._device = torch.device("cuda", torch.cuda.current_device())

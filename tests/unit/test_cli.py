@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 from labkit import experiments
 from labkit.cli import main
@@ -140,3 +141,12 @@ def test_an_interrupt_is_status_130(capsys, monkeypatch):
     monkeypatch.setattr(experiments, "run_ladder", interrupt)
     assert main(["ladder", *SMALL]) == 130
     assert capsys.readouterr().err == "labkit: interrupted\n"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a CUDA GPU is here")
+@pytest.mark.parametrize(
+    "command", ["run", "ladder", "races --rung 1", "trace -o x.html", "calibrate -o x.json", "bench"]
+)
+def test_without_a_gpu_cuda_is_one_sentence(command, capsys):
+    assert main([*command.split(), "--device", "cuda"]) == 1
+    assert capsys.readouterr().err.startswith("labkit: torch sees no CUDA GPU here")
