@@ -20,7 +20,8 @@ ROWS = 4
 def open_engine(device: str, **sizes: Any) -> Engine:
     """The synchronous engine with the toy model, and sizes of one's own."""
     chosen = replace(Sizes(max_rows=ROWS, num_blocks=512, max_model_len=2048), **sizes)
-    return Engine.from_pretrained("toy", switches="default_stream", device=device, sizes=chosen)
+    options: Any = {"device": device, "profile": "article-8b", "sizes": chosen}
+    return Engine.from_pretrained("toy", switches="default_stream", **options)
 
 
 def in_waves(device: str) -> Served:
