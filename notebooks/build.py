@@ -92,6 +92,7 @@ def run(notebook: Any) -> float:
         kernel_name="python3",
         store_widget_state=False,
         record_timing=False,
+        coalesce_streams=True,  # what is printed comes in pieces that differ from run to run
         extra_arguments=["--IPKernelApp.log_level=40"],  # it warns that it listens on loopback
     )
     client.execute(cwd=str(HERE))
