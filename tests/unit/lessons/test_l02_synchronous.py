@@ -15,9 +15,15 @@ def share_of_lanes(trace):
     return 1 - sum(span.duration_ns for span in trace.spans if span.lane != "CPU") / trace.duration_ns
 
 
+def share_up_to_the_last_issued(trace):
+    busy = sum(span.duration_ns for span in trace.lane("compute"))
+    return 1 - busy / (trace.spans[-1].end_ns - trace.spans[0].start_ns)
+
+
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
+        (share_up_to_the_last_issued, "not the last one to end"),
         (lambda trace: 1 - IDLE(trace), "the share in which the GPU works"),
         (lambda trace: 100 * IDLE(trace), "in percent"),
         (share_of_lanes, "Copies count as work"),
