@@ -261,7 +261,8 @@ fewest_waits = Exercise(
     Two kernels both read `x`: `play.double()` on `compute` (`y = 2 * x`) and `play.triple()` on a fourth stream,
     `play.side` (`z = 3 * x`). Each fills half of the GPU. `play.add()` on `compute` adds the two (`y = y + z`). Someone
     put in every wait that came to mind. Take out all that order nothing new; where one of two has to stay, keep the one
-    that lets more run at once. `lesson.fewest_waits.score(fewest_waits, device)` says how long your version takes.
+    that lets more run at once. A record for which nobody waits any more costs a call, and can go too.
+    `lesson.fewest_waits.score(fewest_waits, device)` says how long your version takes.
     """,
     starter=_fewest_waits,
     solutions=(_with_five_waits,),
@@ -269,7 +270,7 @@ fewest_waits = Exercise(
         "A wait is needed if without it some pair of accesses to the same bytes has no order. Leave one out and look.",
         "Order is passed on: whoever waits for `added` also waits for everything that the add kernel waited for.",
         "Five waits are enough: `compute` for `loaded`, `side` for `loaded`, `compute` for `tripled`, `d2h` for "
-        "`added`, and the host for `landed`.",
+        "`added`, and the host for `landed`. Nobody waits for `doubled` then, so its record can go too.",
     ),
     judge=event_judges.fewest_waits,
     measure=event_judges.diamond_us,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from labkit.analysis.races import Race
 from labkit.analysis.redundant import redundant_waits, wait_name
 from labkit.lessons.playground import Playground
 from labkit.lessons.result import Result, wrong
 from labkit.lessons.support.event_programs import Diamond, Polling, TwoSteps
-from labkit.lessons.support.judging import host_waits, judged, number_result, race_result, value_result
+from labkit.lessons.support.judging import host_waits, judged, number_result, ordered, race_result, value_result
 from labkit.lessons.support.ordered_engine import Order, right_tokens, run_ordered
 from labkit.trace.events import Span, Trace
 
@@ -164,11 +165,17 @@ def missing_edge(answer: Order, device: str) -> Result:
     return judged(of_engine(run.tokens, run.trace, most_waits=1), says)
 
 
-def of_engine(tokens: list[list[int]], trace: Trace, most_waits: int) -> Iterator[Result | None]:
-    """Complaints about a run of the engine: races, tokens other than rung 0's, more waits of the host in a step."""
+def of_engine(
+    tokens: list[list[int]], trace: Trace, most_waits: int, missing: Callable[[Race], str] | None = None
+) -> Iterator[Result | None]:
+    """Complaints about a run of the engine: races, tokens other than rung 0's, more waits of the host in a step.
+
+    Args:
+        missing: what would order a race, as in ``race_result``.
+    """
     right = tokens == right_tokens()
     outcome = f"the tokens are {'right all the same' if right else 'wrong'}"
-    yield race_result(trace, outcome, "and the tokens of rung 0")
+    yield race_result(trace, outcome, "and the tokens of rung 0", missing)
     if not right:
         yield wrong("No race, and the tokens are wrong.", yours=tokens[0], expected=right_tokens()[0])
     yield unless_few_waits(trace, most_waits)
@@ -195,7 +202,7 @@ def fewest_waits(answer: Callable[[Diamond], Any], device: str) -> Result:
     play = Diamond(device)
     value = answer(play)
     trace = play.trace()
-    says = f"{count_waits(trace)} waits, and every one of them is needed."
+    says = f"{count_waits(trace)} waits, every one of them is needed, and `double` and `triple` can run side by side."
     return judged(_of_diamond(value, trace), says)
 
 
@@ -216,6 +223,27 @@ def _of_diamond(value: Any, trace: Trace) -> Iterator[Result | None]:
             spans=[span for span in trace.spans if wait_name(span) in {wait.name for wait in spare}],
         )
     yield _one_host_wait(trace)
+    yield _unless_side_by_side(trace)
+
+
+def _unless_side_by_side(trace: Trace) -> Result | None:
+    """The two kernels that read ``x`` need nothing from each other."""
+    kernels = [span.name for span in trace.of_kind("kernel")]
+    if not {"double", "triple"} <= set(kernels):
+        return wrong("Not all kernels are there.", yours=", ".join(kernels) or "none", expected="double, triple, add")
+    if not ordered(trace, "double", "triple"):
+        return None
+    return wrong(
+        "Right, and no wait could go, but your waits order `double` and `triple`, so the two cannot run at the same "
+        "time. Both only read `x`: neither needs the other, each needs the upload.",
+        yours="`double` and `triple` one after the other",
+        expected="nothing between the two, so that they can run side by side",
+        spans=[
+            span
+            for span in trace.spans
+            if (span.kind == "wait" and span.stream == "side") or (span.kind == "kernel" and span.name != "add")
+        ],
+    )
 
 
 def count_waits(trace: Trace) -> int:

@@ -6,17 +6,20 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from labkit.analysis.happens_before import HappensBefore
 from labkit.analysis.races import AccessReport, Race, check
 from labkit.errors import EngineFault
 from labkit.lessons.result import Result, right, wrong
-from labkit.trace.events import Span, Trace
+from labkit.trace.events import DEVICE_KINDS, Span, Trace
 
 
-def race_result(trace: Trace, outcome: str, wanted: str) -> Result | None:
+def race_result(trace: Trace, outcome: str, wanted: str, missing: Callable[[Race], str] | None = None) -> Result | None:
     """The first race of a trace as a result that says what is missing; None without one.
 
     Args:
         outcome: what the answer gave, beside the races. ``wanted``: what it should have given.
+        missing: what would order the race, in the words that the lesson has so far; without it the checker's own,
+            which speak of events.
     """
     races = check(trace).races
     if not races:
@@ -27,7 +30,7 @@ def race_result(trace: Trace, outcome: str, wanted: str) -> Result | None:
     return wrong(
         f"Nothing makes {side(race.second)} wait until {side(race.first)} is done.{near}",
         yours=f"{count}, {outcome}",
-        expected=f"no race, {wanted}. Missing: {race.missing_edge}",
+        expected=f"no race, {wanted}. Missing: {missing(race) if missing else race.missing_edge}",
         spans=spans_of(trace, race),
     )
 
@@ -65,6 +68,23 @@ def value_result(value: float, wanted: float) -> Result | None:
 def host_waits(trace: Trace) -> list[Span]:
     """The calls in which the host waited: ``synchronize``, and blocking copies."""
     return [span for span in trace.spans if span.kind == "synchronize" or span.blocking]
+
+
+def ordered(trace: Trace, first: str, second: str) -> bool:
+    """Whether the program orders the latest two device operations of these names, whichever comes first.
+
+    What happened one after the other is not ordered by that, so the verdict is the same on every machine.
+    """
+    order, latest = HappensBefore(trace), {}
+    for span in trace.spans:
+        if span.kind not in DEVICE_KINDS:
+            order.call(span)
+            continue
+        agent, clock = order.operation(span)
+        latest[span.name] = agent, clock.copy()
+        order.after_operation(span)
+    (agent, clock), (other_agent, other_clock) = latest[first], latest[second]
+    return other_clock[agent] >= clock[agent] or clock[other_agent] >= other_clock[other_agent]
 
 
 def judged(complaints: Iterable[Result | None], says: str) -> Result:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
 
+from labkit.analysis.races import Race
 from labkit.engine.ordering import Streams
 from labkit.engine.slots import Slot
 from labkit.lessons.result import Result, right, wrong
@@ -16,6 +17,22 @@ from labkit.lessons.support.stream_programs import CHUNKS, STREAMS, BringBack, I
 from labkit.trace.events import DEVICE_KINDS, Trace
 
 HOST_MOMENTS = ("before_compute", "before_download", "before_read")
+
+# What orders a race, as far as lesson 03 knows: it has no events.
+
+
+def _host_wait(race: Race) -> str:
+    first, second = race.first, race.second
+    verb = "writes" if second.write else "reads"
+    then = f"{verb} {second.buffer}" if second.stream == "host" else f"launches `{second.operation}`"
+    return f"after `{first.operation}` the host waits for {first.stream} (`synchronize`) before it {then}"
+
+
+def _same_stream_or_host_wait(race: Race) -> str:
+    if race.second.stream == "host":
+        return _host_wait(race)
+    return f"`{race.second.operation}` in the same stream as `{race.first.operation}` ({race.first.stream})"
+
 
 # -- 3.1 ---------------------------------------------------------------------------------------------------------------
 
@@ -63,7 +80,7 @@ def _of_bring_back(value: Any, trace: Trace, play: BringBack) -> Iterator[Result
             expected="a download that returns at once",
             spans=blocking,
         )
-    yield race_result(trace, f"the host read {value:g}", "42")
+    yield race_result(trace, f"the host read {value:g}", "42", _same_stream_or_host_wait)
     yield value_result(value, 42)
     yield unless_read(trace, "y_host")
     if not play.pieces:
@@ -107,7 +124,7 @@ def _of_pipeline(values: Any, trace: Trace) -> Iterator[Result | None]:
     wanted = [2.0 * (number + 1) for number in range(CHUNKS)]
     if not isinstance(values, list | tuple) or len(values) != CHUNKS:
         yield wrong("Your function has to return the four results.", yours=repr(values), expected=wanted)
-    yield race_result(trace, f"the host read {list(values)}", f"{wanted}")
+    yield race_result(trace, f"the host read {list(values)}", f"{wanted}", _same_stream_or_host_wait)
     if list(values) != wanted:
         yield wrong("Everything is ordered, and the values are wrong.", yours=list(values), expected=wanted)
     operations = list(trace.of_kind(*DEVICE_KINDS))
@@ -157,7 +174,7 @@ def host_waits_only(answer: Callable[[str, Streams], Any], device: str) -> Resul
     run = run_ordered(host_order(answer), device)
     assert run.trace is not None
     says = "No race, and the tokens of rung 0. The host waits three times in every step."
-    return judged(of_engine(run.tokens, run.trace, most_waits=len(HOST_MOMENTS)), says)
+    return judged(of_engine(run.tokens, run.trace, most_waits=len(HOST_MOMENTS), missing=_host_wait), says)
 
 
 def step_ms(answer: Callable[[str, Streams], Any], device: str) -> float:

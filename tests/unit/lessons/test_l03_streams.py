@@ -89,8 +89,8 @@ def without_end(play, work, pageable, pinned):
     ("answer", "sentence"),
     [
         (lesson.bring_back.starter, "sits in the download"),
-        (reads_at_once, "the host, which reads y_host"),
-        (another_stream, "wait until `double` on compute"),
+        (reads_at_once, "Missing: after `download` the host waits for compute (`synchronize`) before it reads y_host"),
+        (another_stream, "Missing: `download` in the same stream as `double` (compute)"),
         (waits_first, "waits before it works"),
         (works_first, "enqueues the copy afterwards"),
         (lazy, "work() was not called"),
@@ -168,9 +168,9 @@ def two_streams(play, chunks, streams):
     ("answer", "sentence"),
     [
         (lesson.pipeline.starter, "a single stream is a single queue"),
-        (a_stream_for_each_kind, "wait until `upload` on stream 0"),
+        (a_stream_for_each_kind, "Missing: `double` in the same stream as `upload` (stream 0)"),
         (one_by_one, "waits before it has enqueued everything"),
-        (waits_for_the_last_only, "the host, which reads y_host[0]"),
+        (waits_for_the_last_only, "the host waits for stream 0 (`synchronize`) before it reads y_host[0]"),
         (backwards, "the values are wrong. yours: [8.0, 6.0, 4.0, 2.0]"),
         (lambda play, chunks, streams: [2.0, 4.0, 6.0, 8.0], "Not all operations are there"),
         (lambda play, chunks, streams: None, "has to return the four results"),
@@ -224,6 +224,29 @@ def too_often(moment, streams):
 )
 def test_wait_before(answer, sentence):
     assert sentence in says(lesson.wait_before, answer)
+
+
+def test_what_is_missing_is_a_wait_of_the_host():
+    result = lesson.wait_before.check(lesson.wait_before.starter)
+    assert (
+        "Missing: after `upload` the host waits for h2d (`synchronize`) before it launches `forward`" in result.expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("exercise", "answer"),
+    [
+        (lesson.bring_back, reads_at_once),
+        (lesson.bring_back, another_stream),
+        (lesson.pipeline, a_stream_for_each_kind),
+        (lesson.pipeline, waits_for_the_last_only),
+        (lesson.wait_before, lesson.wait_before.starter),
+        (lesson.wait_before, all_at_the_end),
+    ],
+)
+def test_no_answer_speaks_of_events_which_come_later(exercise, answer):
+    said = says(exercise, answer)
+    assert not [word for word in ("record", "event", "waits on it") if word in said]
 
 
 def test_host_waits_cost_what_the_streams_gained():

@@ -307,12 +307,23 @@ def in_turn(play):
     return play.read()
 
 
+def without_the_kernels(play):
+    play.write(52.5)
+    play.upload(stream=play.compute)
+    play.double()
+    play.download(stream=play.compute)
+    play.compute.synchronize()
+    return play.read()
+
+
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
         (lesson.fewest_waits.starter, "host_waits_loaded or compute_waits_loaded has to stay"),
         (too_few, "the host read 0"),
         (host_for_the_upload, "2 waits of the host"),
+        (in_turn, "your waits order `double` and `triple`, so the two cannot run at the same time"),
+        (without_the_kernels, "Not all kernels are there. yours: double"),
         (lambda play: None, "returned no number"),
     ],
 )
@@ -320,8 +331,19 @@ def test_fewest_waits(answer, sentence):
     assert sentence in says(lesson.fewest_waits, answer)
 
 
-def test_two_answers_have_the_fewest_waits_and_the_score_tells_them_apart():
-    """One lets the two kernels run side by side (40 us each), the other one after the other."""
-    best, other = (lesson.fewest_waits.score(answer) for answer in (lesson.fewest_waits.solutions[0], in_turn))
-    assert best.value == best.best
-    assert other.value > best.best + 30
+def test_the_kernels_in_turn_are_shown_with_the_wait_between_them():
+    shown = [(span.kind, span.name) for span in lesson.fewest_waits.check(in_turn).spans]
+    assert shown == [("kernel", "double"), ("wait", "side waits for doubled"), ("kernel", "triple")]
+
+
+def with_a_record_too_many(play):
+    """The five waits of the solution, and the record that is left of a sixth."""
+    play.event("doubled").record(play.compute)
+    return lesson.fewest_waits.solutions[0](play)
+
+
+def test_a_record_for_which_nobody_waits_passes_and_costs_its_call():
+    best, other = (
+        lesson.fewest_waits.score(answer) for answer in (lesson.fewest_waits.solutions[0], with_a_record_too_many)
+    )
+    assert best.value == best.best < other.value

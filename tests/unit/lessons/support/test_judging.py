@@ -12,6 +12,7 @@ from labkit.lessons.support.judging import (
     host_waits,
     judged,
     number_result,
+    ordered,
     race_result,
     unwrapped,
     value_result,
@@ -40,6 +41,36 @@ def test_a_near_miss_names_the_line_of_the_cell_and_no_place_in_the_engine():
         _in_cell("x is recorded after `y` (core.py:87), but z does not wait")
         == "x is recorded after `y`, but z does not wait"
     )
+
+
+def test_what_is_missing_can_be_said_in_other_words():
+    play = Playground()
+    play.upload()
+    play.double()
+    result = race_result(play.trace(), "", "42", lambda race: f"{race.second.operation} behind {race.first.operation}")
+    assert result.expected == "no race, 42. Missing: double behind upload"
+
+
+def test_two_streams_are_ordered_by_an_event_alone():
+    """Two streams have no order between them until an event gives one, asked either way round."""
+    for waits in (False, True):
+        play = Playground()
+        play.double()
+        if waits:
+            done = play.event("done")
+            done.record(play.compute)
+            play.d2h.wait_event(done)
+        play.download()
+        trace = play.trace()
+        assert ordered(trace, "double", "download") is ordered(trace, "download", "double") is waits
+
+
+def test_a_wait_of_the_host_orders_what_is_launched_after_it():
+    play = Playground()
+    play.upload()
+    play.h2d.synchronize()
+    play.double()
+    assert ordered(play.trace(), "upload", "double")
 
 
 def test_no_race_is_no_complaint():
