@@ -22,7 +22,7 @@ from labkit.lessons.shipped import SEMANTICS, course_folder
 from labkit.lessons.stored import Notebook
 from labkit.viz import html, style
 
-_RULE = re.compile(r"^(\d+)\. (.*(?:\n[^\d\n#].*)*)", re.MULTILINE)
+_RULE = re.compile(r'^(\d+)\. (?:<a id="rule-\d+"></a>)?(.*(?:\n[^\d\n#].*)*)', re.MULTILINE)  # the page has ids of its own
 _RULES_LINKED = re.compile(r"\[(rules? (\d+)[^\]]*)\]\((?:\.\./)+docs/semantics\.md(?:#[^)]*)?\)")
 _LOCAL_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:|#|data:)[^)]*\)")
 
