@@ -70,7 +70,15 @@ def judge_guard(answer: Answer, device: str) -> Result:
             expected="an event that is recorded right behind the upload",
             spans=late,
         )
-    return right(f"{len(VALUES)} values through one pinned buffer; the host waits for uploads, and for nothing else.")
+    says = f"{len(VALUES)} values through one pinned buffer; the host waits for uploads, and for nothing else."
+    idle = [wait for wait in host_waits(trace) if _right_behind_upload(trace, wait)]
+    return right(says + _WAITS_LONG * bool(idle), idle)
+
+
+_WAITS_LONG = (
+    " But it waits as soon as the upload is enqueued: right before the next `fill` it would wait for less time, since "
+    "the forward pass is launched by then. The score shows the difference."
+)
 
 
 def judge_two_pinned(answer: Answer, device: str) -> Result:
@@ -125,6 +133,12 @@ def _covered(trace: Trace, wait: Span) -> list[Span]:
 def _covers_forward(trace: Trace, wait: Span) -> bool:
     covered = _covered(trace, wait)
     return bool(covered) and covered[-1].kind == "kernel"
+
+
+def _right_behind_upload(trace: Trace, wait: Span) -> bool:
+    """Whether the host waits before it has launched the kernel that reads the upload."""
+    issued = [s for s in trace.spans if s.id < wait.id and s.lane != "CPU"]
+    return bool(issued) and issued[-1].kind == "copy"
 
 
 def _covers_latest(trace: Trace, wait: Span) -> bool:

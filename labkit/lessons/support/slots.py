@@ -89,6 +89,12 @@ class _GuardedFill:
         self.fill(slot, batch)
 
 
+_OWN_UPLOAD = (
+    "You waited for the event of the slot that is being filled: its upload was two steps ago. The upload at stake, "
+    "which may still read the shared buffer, is the other slot's."
+)
+
+
 def judge_before_fill(answer: Answer, device: str) -> Result:
     """Rung 5 with one pinned input buffer: no race, the right tokens, and no wait for more than the upload."""
 
@@ -99,10 +105,11 @@ def judge_before_fill(answer: Answer, device: str) -> Result:
     expected = run_patched(device, "default_stream")
     run = run_patched(device, "carry_over", change, profile=slow_copies())
     assert run.trace is not None
+    waits = [s for s in run.trace.of_kind("synchronize") if s.phase == "guard"]
     race = race_result(run.trace, right_tokens(run.tokens, expected.tokens), "every upload is over before the refill")
     if race is not None:
-        return race
-    waits = [s for s in run.trace.of_kind("synchronize") if s.phase == "guard"]
+        own = any(s.event == f"h2d_done[{s.slot}]" for s in waits)
+        return replace(race, says=_OWN_UPLOAD) if own else race
     longer = [s for s in waits if not s.event.startswith("h2d_done")]
     if longer:
         return wrong(

@@ -68,6 +68,22 @@ def test_guard(answer: Answer, says: str) -> None:
     assert says in result.says
 
 
+def test_a_wait_right_behind_the_upload_passes_and_is_told() -> None:
+    def at_once(play: Any) -> None:
+        for value in VALUES:
+            play.fill(value)
+            play.send()
+            sent = play.event("sent")
+            sent.record(play.compute)
+            sent.synchronize()
+            play.forward()
+
+    result = guard.check(at_once)
+    assert result
+    assert "right before the next `fill`" in result.says
+    assert not any("right before" in guard.check(solution).says for solution in guard.solutions)
+
+
 def no_wait(play: Any) -> None:
     for step, value in enumerate(VALUES):
         play.fill(value, step % 2)
@@ -144,7 +160,7 @@ def test_free_slot_used_twice_in_a_row() -> None:
 
 
 FILLS: list[tuple[Answer, str]] = [
-    (lambda slot: slot.h2d_done.synchronize(), "only when the host has already waited"),
+    (lambda slot: slot.h2d_done.synchronize(), "the event of the slot that is being filled"),
     (lambda slot: slot.previous.h2d_done.query(), "the host does not wait for it"),
     (lambda slot: slot.previous.d2h_done.synchronize(), "host waits for d2h_done[B]: that is more than the upload"),
     (lambda slot: slot.previous.compute_done.synchronize(), "that is more than the upload"),
