@@ -22,7 +22,8 @@ from labkit.lessons.shipped import SEMANTICS, course_folder
 from labkit.lessons.stored import Notebook
 from labkit.viz import html, style
 
-_RULE = re.compile(r'^(\d+)\. (?:<a id="rule-\d+"></a>)?(.*(?:\n[^\d\n#].*)*)', re.MULTILINE)  # the page has ids of its own
+# Without the rule's anchor: the page has ids of its own.
+_RULE = re.compile(r'^(\d+)\. (?:<a id="rule-\d+"></a>)?(.*(?:\n[^\d\n#].*)*)', re.MULTILINE)
 _RULES_LINKED = re.compile(r"\[(rules? (\d+)[^\]]*)\]\((?:\.\./)+docs/semantics\.md(?:#[^)]*)?\)")
 _LOCAL_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:|#|data:)[^)]*\)")
 
