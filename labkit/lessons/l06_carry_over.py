@@ -37,8 +37,8 @@ replace_placeholders = Exercise(
     starter=_start_replace,
     solutions=(_replace_where, _replace_arithmetic),
     hints=(
-        "First fetch a token for every row, also for those that keep theirs; then choose, row by row, between the "
-        "fetched token and the one that is there. An index must be in range where nothing is fetched too.",
+        "First fetch a token for every row, also for those that keep theirs: what these fetch is thrown away. Then "
+        "choose, row by row, between the fetched token and the one that is there.",
         "`previous[carry_from.clamp(min=0).long()]` fetches for all rows. `torch.where(mask, a, b)` chooses without "
         "asking the host; `token_ids[mask] = ...` does not: how many rows a mask selects is known on the device alone.",
         "`token_ids = ...` only gives a name to a new tensor. `token_ids.copy_(...)` writes into the buffer that the "

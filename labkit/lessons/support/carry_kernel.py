@@ -15,14 +15,15 @@ from labkit.lessons.result import Result, right, wrong
 from labkit.lessons.support.host_waits import HostWaits
 from labkit.lessons.support.judging import race_result
 from labkit.lessons.support.patched import counted, reverse_rows, right_tokens, run_patched
+from labkit.trace.events import Trace
 
 Answer = Callable[..., Any]
 
 
 # -- 6.1 -------------------------------------------------------------------------------------------------------------
 
-_TOKEN_IDS, _CARRY_FROM, _PREVIOUS = [0, 0, 17, 0], [3, 0, -1, 1], [41, 42, 43, 44, 45, 46]
-_REPLACED, _ROW_BY_ROW = [44, 41, 17, 42], [41, 42, 17, 44]
+_TOKEN_IDS, _CARRY_FROM, _PREVIOUS = [0, 0, 17, 0, 0], [3, 0, -1, 1, -1], [41, 42, 43, 44, 45, 46]
+_REPLACED, _ROW_BY_ROW = [44, 41, 17, 42, 0], [41, 42, 17, 44, 0]
 
 
 def judge_replace_placeholders(answer: Answer, device: str) -> Result:
@@ -57,6 +58,10 @@ def _replaced_wrongly(token_ids: list[int], carry_from: list[int], previous: lis
         return "Row i got output i: fetch from row carry_from[i], since a request may have changed its row."
     if token_ids[2] != _TOKEN_IDS[2]:
         return "Row 2 has carry_from -1: the host wrote the right token there, and it has to stay."
+    if token_ids[4] != _TOKEN_IDS[4]:
+        return (
+            "Row 4 has carry_from -1: its token 0 is no placeholder but a known token. carry_from says which is which."
+        )
     if token_ids[1] == 0:
         return "Row 1 kept its placeholder: carry_from 0 is a row like any other, only -1 means keep."
     return "The tokens are not those that carry_from asks for."
@@ -133,7 +138,8 @@ def judge_carry_in_time(answer: Answer, device: str) -> Result:
     value = float(play.outputs["B"].tensor[-1])
     host_waits, race = list(trace.of_kind("synchronize")), race_result(trace, f"step 2 computed {value:g}", "7")
     if race is not None:
-        return race
+        upload = any(span.name == "send[B]" for span in race.spans)
+        return replace(race, says=_UPLOAD_UNHEARD) if upload and _unheard_upload(trace) else race
     if value == 1:
         carried = [span for span in trace.of_kind("kernel") if span.name == "carry"]
         how = "after the forward pass had read it" if carried else "by nothing"
@@ -150,6 +156,18 @@ def judge_carry_in_time(answer: Answer, device: str) -> Result:
             spans=host_waits,
         )
     return right(f"Step 2 computed 7 from a token that the host has never seen, with {_waits(trace)} waits.")
+
+
+_UPLOAD_UNHEARD = (
+    "Nothing on `play.compute` waits for the upload of slot B: its event, sent[B], is recorded behind `send[B]`, and "
+    "no stream waits for it. The wait for sent[A] covers the upload of slot A alone."
+)
+
+
+def _unheard_upload(trace: Trace) -> bool:
+    """Whether slot B is uploaded and nobody waits for the event of that."""
+    sent = any(span.kind == "record" and span.event == "sent[B]" for span in trace.spans)
+    return sent and not any(span.event == "sent[B]" for span in trace.of_kind("wait", "synchronize"))
 
 
 def _waits(trace: Any) -> int:

@@ -28,6 +28,10 @@ def returns_it(token_ids: Any, carry_from: Any, previous: Any) -> Any:
     return torch.where(carry_from >= 0, previous[carry_from.clamp(min=0).long()], token_ids)
 
 
+def by_the_token(token_ids: Any, carry_from: Any, previous: Any) -> None:
+    token_ids[:] = torch.where(token_ids == 0, previous[carry_from.clamp(min=0).long()], token_ids)
+
+
 def changes_previous(token_ids: Any, carry_from: Any, previous: Any) -> None:
     token_ids.copy_(torch.where(carry_from >= 0, previous[carry_from.clamp(min=0).long()], token_ids))
     previous.zero_()
@@ -42,6 +46,7 @@ KERNELS: list[tuple[Answer, str]] = [
     (lambda t, c, p: t.copy_(torch.where(c > 0, p[c.clamp(min=0).long()], t)), "carry_from 0 is a row like any other"),
     (lambda t, c, p: t.copy_(torch.where(c >= 0, p[: len(t)], t)), "Row i got output i"),
     (lambda t, c, p: t.copy_(torch.where(c >= 0, p.flip(0)[: len(t)], t)), "not those that carry_from asks for"),
+    (by_the_token, "its token 0 is no placeholder"),
     (lambda t, c: None, "takes other arguments"),
 ]
 
@@ -87,6 +92,12 @@ def not_at_all(play: Any) -> None:
     play.forward("B")
 
 
+def carried_without_the_upload(play: Any) -> None:
+    first_step(play)
+    play.carry(play.compute)
+    play.forward("B")
+
+
 def by_the_host(play: Any) -> None:
     first_step(play)
     play.sent["B"].synchronize()
@@ -99,6 +110,8 @@ ORDERS: list[tuple[Answer, str]] = [
     (on_h2d, "`carry` on h2d, which reads outputs[A]"),
     (too_late, "replaced after the forward pass had read it"),
     (not_at_all, "replaced by nothing"),
+    (carry_in_time.starter, "no stream waits for it"),
+    (carried_without_the_upload, "no stream waits for it"),
     (by_the_host, "The host waits for the device"),
     (lambda play: None, "the value is not"),
 ]
