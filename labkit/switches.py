@@ -136,7 +136,8 @@ class Explanation:
     why: str
 
     def __str__(self) -> str:
-        return "\n".join([self.why, *(f"- {finding.text}" for finding in self.findings)])
+        more = [finding.text for finding in self.findings if finding.text not in self.why]
+        return "\n".join([self.why, *(f"- {text}" for text in more)])
 
 
 @dataclass(frozen=True)
