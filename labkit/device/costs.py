@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.device.api import Place, Work
+from labkit.device.profile_values import check_values
 from labkit.errors import InvalidArgument
 
 PROFILES = Path(__file__).parent / "profiles"
@@ -143,7 +144,7 @@ def load_profile(name: str | Path | Profile) -> Profile:
     """A shipped profile by name, or one of your own by path to its JSON file.
 
     Raises:
-        InvalidArgument: no such profile, or a field it does not know.
+        InvalidArgument: no such profile, a field it does not know, or a value that the field does not take.
     """
     if isinstance(name, Profile):
         return name
@@ -152,16 +153,22 @@ def load_profile(name: str | Path | Profile) -> Profile:
         raise InvalidArgument("profile", str(name), f"a path to a .json file, or one of {', '.join(profile_names())}")
     try:
         return _parse(json.loads(path.read_text()), str(path))
-    except json.JSONDecodeError as error:
+    except ValueError as error:
+        if isinstance(error, InvalidArgument):
+            raise
         raise InvalidArgument("profile", str(path), f"is not JSON: {error}") from error
 
 
-def _parse(data: dict[str, Any], where: str) -> Profile:
+def _parse(data: Any, where: str) -> Profile:
+    if not isinstance(data, dict):
+        raise InvalidArgument("profile", where, "a file with one JSON object")
     data = dict(data)
     for name in ("h2d", "d2h"):
         data[name] = _build(Link, data.get(name, {}), f"{where}: {name}")
     for name in ("phases", "kernels", "graph_kernels"):
         entries = data.get(name, {})
+        if not isinstance(entries, dict):
+            raise InvalidArgument(f"{where}: {name}", entries, "an object with costs by name")
         data[name] = {key: _linear(value, f"{where}: {name}.{key}") for key, value in entries.items()}
     profile: Profile = _build(Profile, data, where)
     return profile
@@ -177,6 +184,7 @@ def _build(cls: type, values: Any, where: str) -> Any:
     if not isinstance(values, dict) or not set(values) <= known:
         unknown = sorted(set(values) - known) if isinstance(values, dict) else values
         raise InvalidArgument(where, unknown, f"an object with fields among {', '.join(sorted(known))}")
+    check_values(cls, values, where)
     return cls(**values)
 
 

@@ -56,6 +56,37 @@ def test_a_bad_file_is_named(content: str, named: str, tmp_path: Path) -> None:
         load_profile(path)
 
 
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ("null", "one JSON object"),
+        ("{}", "the field name"),
+        ('{"name": 3}', "name=3: a text"),
+        ('{"name": "x", "launch_ns": -1}', "launch_ns=-1: an integer from 0"),
+        ('{"name": "x", "launch_ns": 1.5}', "launch_ns=1.5: an integer"),
+        ('{"name": "x", "copy_ns": Infinity}', "copy_ns=inf: an integer"),
+        ('{"name": "x", "graph_launch_per_node_ns": NaN}', "graph_launch_per_node_ns=nan: a number from 0"),
+        ('{"name": "x", "h2d": {"pinned": 0}}', "h2d: pinned=0: a number from 1e-06"),
+        ('{"name": "x", "kernels": [1]}', r"kernels=\[1\]: an object"),
+        ('{"name": "x", "kernels": {"forward": {"launches": 0}}}', "kernels.forward: launches=0: an integer from 1"),
+        ('{"name": "x", "kernels": {"forward": {"points": [[1, 2]]}}}', r"points=\[\[1, 2\]\]: a list of"),
+        ('{"name": "x", "phases": {"plan": {"base_ns": "3"}}}', "phases.plan: base_ns='3': a number"),
+    ],
+)
+def test_a_bad_value_is_named_with_what_is_allowed(content: str, named: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(content)
+    with pytest.raises(InvalidArgument, match=named):
+        load_profile(path)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "bad.json"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InvalidArgument, match=r"bad.json.*not JSON"):
+        load_profile(path)
+
+
 def test_an_unknown_profile_is_named_with_the_known_ones() -> None:
     with pytest.raises(InvalidArgument, match=r"nonsense.*toy-u"):
         load_profile("nonsense")
