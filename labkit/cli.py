@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from labkit import experiments
-from labkit.bench.commands import add_commands
+from labkit.bench.commands import add_commands, check_output
 from labkit.device import check_device
 from labkit.device.costs import profile_names
 from labkit.engine.ordering import WAITS
@@ -34,6 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except LabkitError as error:
         print(f"labkit: {error}", file=sys.stderr)
         return 2 if isinstance(error, ValueError) else 1
+    except OSError as error:  # a file that cannot be read or written; the message has its name
+        print(f"labkit: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("labkit: interrupted", file=sys.stderr)
         return 130
@@ -106,6 +109,9 @@ def _ladder(arguments: argparse.Namespace) -> int:
 
 
 def _trace(arguments: argparse.Namespace) -> int:
+    if not arguments.output.endswith((".html", ".json", ".json.gz")):
+        raise InvalidArgument("--output", arguments.output, "a name that ends in .html, .json or .json.gz")
+    check_output("--output", arguments.output)
     settings = parse_settings(arguments.set)
     model = _model(arguments)
     prompts, params = _prompts(arguments, model), _sampling(arguments, settings)
@@ -121,10 +127,8 @@ def _trace(arguments: argparse.Namespace) -> int:
         from labkit.viz.html import save_html
 
         save_html(run.trace, arguments.output, title=f"{model.name}, {', '.join(switches.on) or 'default stream'}")
-    elif arguments.output.endswith((".json", ".json.gz")):
-        run.trace.save(arguments.output)
     else:
-        raise InvalidArgument("--output", arguments.output, "a name that ends in .html, .json or .json.gz")
+        run.trace.save(arguments.output)
     print(f"{arguments.output}: {run.trace.steps} steps, {len(run.trace)} spans")
     return 0
 
@@ -235,9 +239,9 @@ def _where(arguments: argparse.Namespace) -> str:
 
 
 def _prompts(arguments: argparse.Namespace, model: Model) -> list[Any]:
-    if arguments.prompts and arguments.requests is not None:
+    if arguments.prompts is not None and arguments.requests is not None:
         raise InvalidArgument("--requests", arguments.requests, "give --prompts or --requests, not both")
-    if arguments.prompts:
+    if arguments.prompts is not None:
         return list(experiments.read_prompts(arguments.prompts))
     requests = 8 if arguments.requests is None else arguments.requests
     return list(experiments.synthetic_prompts(model, requests, arguments.prompt_tokens))
@@ -248,7 +252,7 @@ def _sampling(arguments: argparse.Namespace, settings: Settings) -> SamplingPara
 
 
 def _rung(text: str) -> str | int:
-    return int(text) if text.isdigit() else text
+    return int(text) if text.isdecimal() else text
 
 
 def _rungs(text: str) -> list[str | int]:

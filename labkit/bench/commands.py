@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -52,6 +53,8 @@ def _add_device(parser: argparse.ArgumentParser) -> None:
 def _calibrate(arguments: argparse.Namespace) -> int:
     if arguments.out.suffix != ".json":
         raise InvalidArgument("--out", str(arguments.out), "a name that ends in .json")
+    check_output("--out", arguments.out)
+    grid = _grid(arguments)
     watch = _Watch()
     rig = open_rig(arguments.device, arguments.profile)
     model = bench_model(arguments.model, arguments.form, arguments.device)
@@ -61,7 +64,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
         model,
         arguments.name or arguments.out.stem,
         command=_command(),
-        grid=_grid(arguments),
+        grid=grid,
         quick=arguments.quick,
         progress=watch,
     )
@@ -76,6 +79,8 @@ def _bench(arguments: argparse.Namespace) -> int:
     batches, contexts = _ints("--batch", arguments.batch), _ints("--context", arguments.context)
     if arguments.steps < 2:
         raise InvalidArgument("--steps", arguments.steps, "at least 2")
+    if arguments.json:
+        check_output("--json", arguments.json)
     watch = _Watch()
     rig = open_rig(arguments.device, arguments.profile)
     bandwidth = rig.read_bandwidth()
@@ -97,6 +102,21 @@ def _bench(arguments: argparse.Namespace) -> int:
         whole = {"about": rig.about, "command": _command(), "bandwidth": bandwidth, "rows": [r.to_dict() for r in rows]}
         arguments.json.write_text(json.dumps(whole, indent=1))
     return 0
+
+
+def check_output(name: str, path: str | Path) -> None:
+    """Say before anything is measured, not after, that its file could not be written.
+
+    Raises:
+        InvalidArgument: a folder, or a file in a folder that is not there or not to be written to.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise InvalidArgument(name, str(path), "a file; this is a folder")
+    if not path.parent.is_dir():
+        raise InvalidArgument(name, str(path), f"a file in a folder that is there; {path.parent} is not")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InvalidArgument(name, str(path), "a file that can be written")
 
 
 def _printed(rows: Iterable[BenchRow]) -> Iterator[BenchRow]:
@@ -140,7 +160,7 @@ def _ints(name: str, text: str | None) -> tuple[int, ...]:
     if not text:
         return ()
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdigit() and int(part) for part in parts):
+    if not all(part.isdecimal() and int(part) for part in parts):
         raise InvalidArgument(name, text, "positive integers, by comma")
     return tuple(sorted({int(part) for part in parts}))
 

@@ -100,6 +100,9 @@ def test_trace_writes_a_page_and_a_file_for_perfetto(capsys, tmp_path):
         (["ladder", "-s", "streams=on"], "the ladder sets the switches; use labkit run"),
         (["ladder", "--rungs", "0,8"], "rung=8: the rungs are"),
         (["ladder", "--rungs", ""], "at least one rung"),
+        (["run", "--rung", "\u00b2"], "rung='\u00b2': the rungs are"),
+        (["run", "--prompts", ""], "prompts='': a readable text file"),
+        (["trace", *SMALL, "-o", "/nowhere/x.json"], "--output='/nowhere/x.json': a file in a folder that is there"),
         (["trace", *SMALL, "-o", "x.txt"], "--output='x.txt': a name that ends in .html, .json or .json.gz"),
     ],
 )
@@ -132,6 +135,14 @@ def test_help(capsys):
 def test_an_unsafe_run_when_asked_for(capsys):
     text = output(capsys, "run", *SMALL, "--rung", "streams", "--unsafe")
     assert "Wrong without events" in text
+
+
+def test_a_file_that_cannot_be_written_is_one_line_and_status_1(capsys, tmp_path):
+    (tmp_path / "file").write_text("x")
+    assert main(["start", str(tmp_path / "file" / "course")]) in (1, 2)
+    error = capsys.readouterr().err
+    assert error.startswith("labkit: ") and error.count("\n") == 1
+    assert "file/course" in error
 
 
 def test_an_interrupt_is_status_130(capsys, monkeypatch):

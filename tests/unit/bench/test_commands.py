@@ -40,6 +40,9 @@ def test_bench_prints_a_table_and_writes_it(capsys, tmp_path):
     [
         (["calibrate", "-o", "x.txt"], "--out='x.txt': a name that ends in .json"),
         (["calibrate", "-o", "x.json", "--device", "virtual", "--rows", "1,x"], "--rows='1,x': positive integers"),
+        (["calibrate", "-o", "/nowhere/x.json", "--device", "virtual"], "--out='/nowhere/x.json': a file in a folder"),
+        (["bench", "--device", "virtual", "--json", "/"], "--json='/': a file; this is a folder"),
+        (["bench", "--device", "virtual", "--batch", "\u00b2"], "--batch='\u00b2': positive integers"),
         (["bench", "--device", "virtual", "--batch", "0"], "--batch='0': positive integers"),
         (["bench", "--device", "virtual", "--modes", "fast"], "--modes='fast': some of sync"),
         (["bench", "--device", "virtual", "--forms", ""], "--forms='': some of hf"),
