@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from labkit.errors import DeviceError, InvalidArgument
+from labkit.virtual_gpu.kernels import check_tensor
 from labkit.virtual_gpu.reading import Reading
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Copies:
 
     def copy(self, dst: Reading, src: Reading, non_blocking: bool) -> Any:
         """Copy in the way the two places ask for; returns the device operation, None for one of the host."""
+        check_tensor(self._gpu, src)
         if dst.shape != src.shape:
             raise InvalidArgument("source", tuple(src.shape), f"a tensor of shape {tuple(dst.shape)}")
         if dst.is_cuda and src.is_cuda:

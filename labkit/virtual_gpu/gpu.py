@@ -20,7 +20,7 @@ from labkit.errors import InvalidArgument
 from labkit.trace.events import Trace
 from labkit.virtual_gpu import graphs, streams
 from labkit.virtual_gpu.copies import DEBUG_MODES, Copies
-from labkit.virtual_gpu.kernels import Kernels
+from labkit.virtual_gpu.kernels import Kernels, ns_of
 from labkit.virtual_gpu.storage import Storage
 from labkit.virtual_gpu.tensor import Tensor
 from labkit.virtual_gpu.threads import Threads
@@ -57,7 +57,7 @@ class VirtualGPU:
         self.device: Any = TracedDevice(self.machine) if trace else self.machine
         self.op_us, self.capture_pool = op_us, None  # type: float, GraphPool | None
         self.kernels, self.copies = Kernels(self), Copies(self)
-        self._threads, self._seed = Threads(), seed
+        self._threads, self._seed = Threads(self), seed
         self._defaults = [streams.Stream(self, stream) for stream in self.machine.default_streams]
         self._pools = [StreamPool(self._pooled(gpu)) for gpu in range(self.device_count())]
         self._foreign: dict[int, streams.Stream] = {}
@@ -133,7 +133,7 @@ class VirtualGPU:
     def host(self, us: float, name: str = "host") -> None:
         """The host works for ``us`` microseconds."""
         with self.device.phase(name, step=-1):
-            self.machine.sleep_until(self.machine.now_ns() + round(us * 1000))
+            self.machine.sleep_until(self.machine.now_ns() + ns_of(us))
 
     @property
     def now_us(self) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,7 +12,7 @@ import torch
 from labkit.device.api import Work
 from labkit.errors import InvalidArgument
 from labkit.virtual_gpu.reading import Reading
-from labkit.virtual_gpu.streams import Stream
+from labkit.virtual_gpu.streams import Stream, check_handle
 
 if TYPE_CHECKING:
     from labkit.virtual_gpu.gpu import VirtualGPU
@@ -36,7 +38,13 @@ class Kernels:
         stream: Stream | None = None,
     ) -> Any:
         """One kernel. ``fn`` gets the plain tensors, those read first; it runs when the kernel ends."""
+        duration = ns_of(us)
+        if not isinstance(fraction, Real) or not 0 < fraction <= 1:
+            raise InvalidArgument("fraction", fraction, "a part of the GPU, above 0 and at most 1")
+        if stream is not None:
+            check_handle(self._gpu, stream, Stream, "stream")
         for tensor in (*reads, *writes):
+            check_tensor(self._gpu, tensor)
             if tensor.storage.buffer.place == "pageable":
                 raise InvalidArgument("tensor", tensor.name, "a kernel touches device or pinned memory")
         stream = stream or self._gpu.current_stream()
@@ -46,7 +54,7 @@ class Kernels:
             stream.inner,
             reads=[tensor.access for tensor in reads],
             writes=[tensor.access for tensor in writes],
-            work=Work("fixed", fixed_ns=round(us * 1000), fraction=fraction),
+            work=Work("fixed", fixed_ns=duration, fraction=fraction),
             label=name,
         )
 
@@ -59,6 +67,9 @@ class Kernels:
         tensors = [other for other in others if isinstance(other, Reading)]
         reads = tensors if name in _OVERWRITES else [target, *tensors]
         values = [_plain(value) for value in (target, *others)]
+        if others:  # a wrong shape or type is an error of this call, not of a wait to come
+            numbers = all(isinstance(value, Real) for value in others)
+            fn(values[0].new_zeros(() if numbers else target.shape), *map(_zeros, values[1:]))
         self.launch(name, self._gpu.op_us, reads, [target], lambda *_: fn(*values))
 
     def new(
@@ -87,6 +98,27 @@ class Kernels:
         self.launch(f"{name} count", self._gpu.op_us, reads, [count], lambda *_: out.fill_(len(fn(*values))))
         self._gpu.copies.fetch(count, name)
         return self.new(name, fn, inputs, like=fn(*values))
+
+
+def ns_of(us: float) -> int:
+    """Microseconds as ns.
+
+    Raises:
+        InvalidArgument: no number, or one that no clock could pass.
+    """
+    if not isinstance(us, Real) or not math.isfinite(us) or not 0 <= us <= 1e12:
+        raise InvalidArgument("us", us, "microseconds, from 0 to 1e12")
+    return round(us * 1000)
+
+
+def check_tensor(gpu: VirtualGPU, tensor: object) -> None:
+    """Raises InvalidArgument for what is no tensor of this machine."""
+    if not isinstance(tensor, Reading):
+        raise InvalidArgument("tensor", tensor, "a tensor that this VirtualGPU made")
+    if tensor.gpu is not gpu:
+        raise InvalidArgument(
+            "tensor", tensor.name, "made by this VirtualGPU; it is of another, perhaps an earlier one"
+        )
 
 
 def _plain(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from labkit.device import api
+from labkit.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from labkit.virtual_gpu.gpu import VirtualGPU
@@ -33,10 +34,12 @@ class Stream:
 
     def wait_event(self, event: Event) -> None:
         """Later work of this stream waits for the event's latest record. The host goes on at once."""
+        check_handle(self.gpu, event, Event, "event")
         self.gpu.device.wait(self.inner, event.inner)
 
     def wait_stream(self, other: Stream) -> None:
         """Later work of this stream waits for what ``other`` holds now: a fresh event, recorded and waited for (21)."""
+        check_handle(self.gpu, other, Stream, "stream")
         self.wait_event(other.record_event())
 
     def record_event(self, event: Event | None = None) -> Event:
@@ -76,6 +79,8 @@ class Event:
 
     def record(self, stream: Stream | None = None) -> None:
         """Mark what the stream (the current one) holds now; an earlier record is forgotten."""
+        if stream is not None:
+            check_handle(self.gpu, stream, Stream, "stream")
         self.gpu.device.record(self.inner, (stream or self.gpu.current_stream()).inner)
 
     def wait(self, stream: Stream | None = None) -> None:
@@ -100,6 +105,18 @@ class Event:
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
+
+
+def check_handle(gpu: VirtualGPU, handle: object, kind: type[Stream | Event], name: str) -> None:
+    """A handle that another machine made has a clock of its own: nothing here could wait for it.
+
+    Raises:
+        InvalidArgument: that, or something else than a handle.
+    """
+    if not isinstance(handle, kind):
+        raise InvalidArgument(name, handle, f"what VirtualGPU.{kind.__name__}() returns")
+    if handle.gpu is not gpu:
+        raise InvalidArgument(name, handle, "made by this VirtualGPU; it is of another, perhaps an earlier one")
 
 
 class Cudart:

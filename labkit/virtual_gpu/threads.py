@@ -5,15 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from labkit.virtual_gpu.streams import Stream
+from labkit.virtual_gpu.streams import Stream, check_handle
+
+if TYPE_CHECKING:
+    from labkit.virtual_gpu.gpu import VirtualGPU
 
 
 class Threads(threading.local):
     """Current device and streams of the calling thread."""
 
-    def __init__(self) -> None:
-        self.gpu = 0
+    def __init__(self, machine: VirtualGPU) -> None:
+        self.machine, self.gpu = machine, 0
         self.current: dict[int, Stream] = {}
         self.own: dict[int, Stream] = {}  # per-thread default streams
 
@@ -23,6 +27,7 @@ class Threads(threading.local):
         if stream is None:
             yield
             return
+        check_handle(self.machine, stream, Stream, "stream")
         number = stream.inner.handle.gpu
         before, device = self.current.get(number), self.gpu
         self.current[number], self.gpu = stream, number

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 import labkit
+from labkit.errors import InvalidArgument
 
 
 def test_two_handles_of_one_stream_are_equal() -> None:
@@ -54,3 +57,22 @@ def test_handles_of_cuda_itself() -> None:
     handle = gpu.cudart().cudaStreamCreate()
     assert gpu.ExternalStream(handle) == gpu.ExternalStream(handle)
     assert gpu.ExternalStream(handle).name == "blocking stream 1"
+
+
+def test_handles_of_another_machine_are_refused() -> None:
+    gpu, earlier = labkit.VirtualGPU(), labkit.VirtualGPU()
+    s, old_stream, old_event = gpu.Stream(), earlier.Stream(), earlier.Event()
+    old_event.record(old_stream)
+    for call in (
+        lambda: s.wait_event(old_event),
+        lambda: s.wait_stream(old_stream),
+        lambda: s.record_event(old_event),
+        lambda: gpu.Event().record(old_stream),
+        lambda: gpu.stream(old_stream).__enter__(),
+        lambda: gpu.kernel("k", 1, stream=old_stream),
+    ):
+        with pytest.raises(InvalidArgument, match="of another, perhaps an earlier one"):
+            call()
+    for call in (lambda: s.wait_event(None), lambda: s.wait_stream(3), lambda: gpu.stream(0).__enter__()):
+        with pytest.raises(InvalidArgument, match="returns"):
+            call()
