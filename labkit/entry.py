@@ -60,6 +60,12 @@ class Engine:
         observers: Iterable[Any] = (),
     ) -> None:
         self.switches = switches if isinstance(switches, Switches) else ladder(switches)
+        if not hasattr(model, "kv_specs"):
+            raise InvalidArgument("model", model, "a Model; one by name is Engine.from_pretrained(name)")
+        if not isinstance(sizes, Sizes | None):
+            raise InvalidArgument("sizes", sizes, "Sizes, or None for room for max_rows requests")
+        if isinstance(dropped_waits, str):
+            raise InvalidArgument("dropped_waits", dropped_waits, "a list of names")
         inner = open_device(device, profile, timing=trace)
         self.device: Any = inner
         if trace:

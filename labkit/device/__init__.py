@@ -21,7 +21,7 @@ def check_device(device: str | Device) -> None:
         from labkit.device.cuda import require_gpu
 
         require_gpu()
-    elif isinstance(device, str) and device != "virtual":
+    elif device != "virtual" and (isinstance(device, str) or not hasattr(device, "default_stream")):
         raise InvalidArgument("device", device, '"virtual", "cuda", or a Device')
 
 

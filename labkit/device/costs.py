@@ -148,6 +148,8 @@ def load_profile(name: str | Path | Profile) -> Profile:
     """
     if isinstance(name, Profile):
         return name
+    if not isinstance(name, str | Path):
+        raise InvalidArgument("profile", name, "a Profile, its name, or a path to a .json file")
     path = PROFILES / f"{name}.json" if str(name) in profile_names() else Path(name)
     if path.suffix != ".json" or not path.is_file():
         raise InvalidArgument("profile", str(name), f"a path to a .json file, or one of {', '.join(profile_names())}")

@@ -152,7 +152,7 @@ def axes(first: Side, second: Side, up_to_us: float, beneath: bool) -> tuple[int
     """The height of the plot in px, and its axes: time, up to ``up_to_us`` at least; lanes; numbers beneath them."""
     low = min(side.us(side.selection.start_ns) for side in (first, second))
     high = max(side.us(side.selection.end_ns) for side in (first, second))
-    high = max(high, up_to_us) + (high - low) * 0.005  # the mark at the end stays inside
+    high = (max(high, up_to_us) + (high - low) * 0.005) or 1.0  # the mark at the end stays inside; two empty traces
     time = {"range": [low, high], "anchor": "y2", "tickformat": ",", "exponentformat": "none"}
     blocks, gaps = [_LANES_PX, _LANES_PX, *[_NUMBERS_PX] * beneath], [_BETWEEN_PX, *[_AXIS_PX] * beneath]
     inner, (above, below, *numbers) = domains(blocks, gaps)

@@ -108,6 +108,21 @@ def test_sizes_beyond_the_model():
         Engine(ToyModel(max_model_len=50), sizes=labkit.Sizes())
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": "toy"}, r"model='toy': a Model; one by name is Engine.from_pretrained"),
+        ({"sizes": 32}, "sizes=32: Sizes"),
+        ({"device": None}, "device=None: "),
+        ({"profile": 3}, "profile=3: a Profile, its name"),
+        ({"dropped_waits": "host_waits_d2h"}, "dropped_waits='host_waits_d2h': a list"),
+    ],
+)
+def test_what_is_no_part_of_an_engine_is_named(changes, message):
+    with pytest.raises(InvalidArgument, match=message):
+        Engine(**{"model": ToyModel(), **changes})
+
+
 def test_a_run_is_the_same_object_of_numbers_every_time():
     def run():
         with Engine(ToyModel(), switches="cuda_graphs") as engine:

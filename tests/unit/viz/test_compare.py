@@ -156,3 +156,9 @@ def test_an_empty_trace_is_no_error():
     assert "empty" in figure.layout.meta["summary"]
     assert table_of(figure) == []
     assert json.loads(figure.to_json())
+
+
+def test_nor_are_two_of_them():
+    figure = compare(Trace(()), Trace(()))
+    assert "empty" in figure.layout.meta["summary"]
+    assert json.loads(figure.to_json())
