@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import index
 from typing import Any
-from weakref import WeakValueDictionary
 
 import torch
 
@@ -52,8 +51,7 @@ class EngineCore:
         self.streams, self.order, self.slots, self.launcher = streams, order, slots, launcher
         self.kv, self.non_blocking = kv, non_blocking
         self.scheduler = Scheduler(sizes)
-        # by id; the scheduler holds those that live, and one that has ended stays as long as somebody holds it
-        self.requests: WeakValueDictionary[int, Request] = WeakValueDictionary()
+        self.requests: dict[int, Request] = {}
         self.closed = False
         self._filler, self._hooks = Filler(sizes, self.scheduler), Hooks(observers)
         self._new_loop = loop

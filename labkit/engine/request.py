@@ -16,7 +16,7 @@ class State(Enum):
     FINISHED = "finished"
 
 
-@dataclass(eq=False, slots=True, weakref_slot=True)
+@dataclass(eq=False, slots=True)
 class Request:
     """One request.
 

@@ -36,16 +36,6 @@ def test_ids_count_up_and_withdrawn_requests_are_forgotten(core):
     assert list(core.scheduler.waiting) == [second]
 
 
-def test_an_ended_request_stays_no_longer_than_its_handle(core):
-    kept = core.submit([1, 2], PARAMS)
-    core.submit([3], PARAMS)
-    while core.busy:
-        core.step()
-    core.step()  # the loop ends, and lets go of its last batch
-    assert list(core.requests) == [kept.id], "a server that runs for ever does not grow"
-    assert core.cancel(kept.id) is False
-
-
 def test_a_request_arrives_now_at_the_earliest(core):
     core.device.sleep_until(500)
     assert core.submit([1], PARAMS).arrival_ns == 500
