@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import importlib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +59,10 @@ def _read(path: Path) -> stored.Notebook:
     try:
         notebook = stored.read(path)
         stored.code_cells(notebook)
+        if find_spec("nbformat"):  # without it the page cannot be made either, and says so
+            importlib.import_module("nbformat").validate(notebook)
     except OSError as error:
         raise InvalidArgument("notebook", str(path), error.strerror or "a file that can be read") from None
-    except (ValueError, KeyError, TypeError):
+    except Exception:  # of json, of nbformat, of jsonschema: all say that it is no notebook
         raise InvalidArgument("notebook", str(path), "a Jupyter notebook of format 4") from None
     return notebook

@@ -11,6 +11,7 @@ from typing import Any
 from labkit.trace.events import Span
 
 _SPANS_SHOWN = 8
+_LONGEST = 1200  # characters of a text in a result
 _GOOD, _BAD = "#006D4E", "#B03A00"  # on white at least 4.5 : 1
 
 
@@ -105,8 +106,13 @@ def right(says: str, spans: Sequence[Span] = ()) -> Result:
 
 
 def wrong(says: str, *, yours: Any, expected: Any, spans: Sequence[Span] = ()) -> Result:
-    """The answer does not pass yet."""
-    return Result(False, says, str(yours), str(expected), tuple(spans))
+    """The answer does not pass yet. What an answer gives can be of any length; what is shown is not."""
+    return Result(False, _short(says), _short(str(yours)), _short(str(expected)), tuple(spans))
+
+
+def _short(text: str) -> str:
+    """The text, or its beginning and how much is missing."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ... ({len(text) - _LONGEST:,} characters more)"
 
 
 def failure(error: Exception, answer: Callable[..., Any]) -> Result:

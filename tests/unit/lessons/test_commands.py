@@ -53,6 +53,7 @@ def test_export_of_a_lesson_by_name_unsolved_and_solved(capsys, tmp_path):
         (["export", "none.ipynb", "-o", "x.html"], "No such file"),
         (["export", "broken.ipynb", "-o", "x.html"], "a Jupyter notebook of format 4"),
         (["export", "list.ipynb", "-o", "x.html"], "a Jupyter notebook of format 4"),
+        (["export", "bare.ipynb", "-o", "x.html"], "a Jupyter notebook of format 4"),
         (["export", "mine.ipynb", "-o", "x.pdf"], "--out='x.pdf': a name that ends in .html"),
         (["start", "mine.ipynb"], "DIR='mine.ipynb': a folder"),
     ],
@@ -61,6 +62,7 @@ def test_bad_input_is_one_line(capsys, monkeypatch, ran, arguments, says):
     monkeypatch.chdir(ran.parent)
     Path("broken.ipynb").write_text("not json")
     Path("list.ipynb").write_text("[1]")
+    Path("bare.ipynb").write_text('{"cells": [{"cell_type": "code"}], "nbformat": 4, "metadata": {}}')
     assert main(arguments) == 2
     said = capsys.readouterr().err
     assert says in said

@@ -85,3 +85,11 @@ def test_a_score_says_what_the_solution_needs():
 
 def test_a_text_is_markdown_and_prints_as_itself():
     assert repr(Text("**a**")) == Text("**a**")._repr_markdown_() == "**a**"
+
+
+def test_a_long_answer_is_shortened_and_says_so() -> None:
+    result = wrong("no", yours=list(range(100_000)), expected="a few")
+    assert len(repr(result)) < 2_000
+    assert result.yours.startswith("[0, 1, 2")
+    assert result.yours.endswith("characters more)")
+    assert wrong("no", yours="x" * 1200, expected="y").yours == "x" * 1200
