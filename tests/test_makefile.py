@@ -18,8 +18,13 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is no
 def would_run(*arguments: str) -> str:
     """The commands of a target, in an environment that is there already."""
     done = [f"--assume-old={sys.prefix}/.{part}" for part in ("weights", "test", "check", "lab", "created")]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    command = ["make", "--dry-run", f"VENV={sys.prefix}", *done, *arguments]
+    return make("--dry-run", f"VENV={sys.prefix}", *done, *arguments)
+
+
+def make(*arguments: str) -> str:
+    """What make prints, also where these tests run under make: then it would tell which folder it enters."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    command = ["make", "--no-print-directory", *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
 
 
@@ -52,7 +57,7 @@ def test_one_notebook_can_be_built() -> None:
 
 
 def test_help_lists_every_target() -> None:
-    told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    told = make("help")
     phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert phony
     assert [line.split()[1] for line in told.splitlines()] == phony.group(1).split()
