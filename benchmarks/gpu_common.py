@@ -13,15 +13,8 @@ from typing import Any
 
 import torch
 
-from labkit.model.hf import HFModel, llama_8b_config, random_model
-
-# hidden size, intermediate size, layers, query heads, KV heads, vocabulary, tied embeddings: config.json of
-# HuggingFaceTB/SmolLM2-135M, meta-llama/Llama-3.2-1B and meta-llama/Llama-3.1-8B
-SHAPES: dict[str, tuple[int, int, int, int, int, int, bool]] = {
-    "135M": (576, 1536, 30, 9, 3, 49152, True),
-    "1B": (2048, 8192, 16, 32, 8, 128256, True),
-    "8B": (4096, 14336, 32, 32, 8, 128256, False),
-}
+from labkit.model.hf import HFModel, random_model
+from labkit.model.hf_shapes import SHAPES
 
 
 def about() -> dict[str, str]:
@@ -42,21 +35,10 @@ def header() -> None:
 
 
 def shaped(shape: str, *, layers: int | None = None, dtype: torch.dtype = torch.bfloat16, seed: int = 0) -> HFModel:
-    """A Llama of one of ``SHAPES`` with seeded random weights, made on the GPU (CPU if there is none)."""
-    hidden, intermediate, own_layers, heads, kv_heads, vocabulary, tied = SHAPES[shape]
-    config = llama_8b_config()
-    config.update(
-        {
-            "hidden_size": hidden,
-            "intermediate_size": intermediate,
-            "num_hidden_layers": layers or own_layers,
-            "num_attention_heads": heads,
-            "num_key_value_heads": kv_heads,
-            "head_dim": hidden // heads,
-            "vocab_size": vocabulary,
-            "tie_word_embeddings": tied,
-        }
-    )
+    """A Llama shape (``135M``, ``1B``, ``8B``) with seeded random weights, made on the GPU (CPU if there is none)."""
+    config = SHAPES[shape.lower()]()
+    if layers:
+        config.num_hidden_layers = layers
     name = f"llama-{shape}" + (f"-{layers}-layers" if layers else "")
     return HFModel(random_model(config, seed, dtype, where(), std=None), name=name)
 
