@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from labkit.engine.core import EngineCore
 
-_LOGIT_BYTES = 4  # float32
+_FLOAT32 = 4  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class MemoryUse:
 def memory_of(core: EngineCore) -> tuple[MemoryUse, ...]:
     """Slots buffer by buffer, the KV cache, and the pool that all graphs share, in this order.
 
-    A graph keeps its intermediate tensors in a memory pool. Counted of them are the logits, ``[R, V]`` float32: with
-    one pool for all graphs those of the largest, since no two graphs run at once.
+    A graph keeps its intermediate tensors in a memory pool. Counted of them are the logits, ``[R, V]``, float32
+    unless the model says otherwise: with one pool for all graphs those of the largest, since no two graphs run at once.
     """
     uses = []
     for slot in core.slots.slots:
@@ -39,7 +39,7 @@ def memory_of(core: EngineCore) -> tuple[MemoryUse, ...]:
     uses.append(MemoryUse("KV cache", blocks, "device", sum(buffer.nbytes for buffer in core.kv)))
     rows = [key.rows for key in getattr(core.launcher, "graphs", {})]
     if rows:
-        row_bytes = core.model.vocab_size * _LOGIT_BYTES
+        row_bytes = core.model.vocab_size * getattr(core.model, "logit_bytes", _FLOAT32)
         apart = f"logits of {len(rows)} graphs in one pool; {sum(rows) * row_bytes} B in pools of their own"
         uses.append(MemoryUse("CUDA graphs", apart, "device", max(rows) * row_bytes))
     return tuple(uses)

@@ -75,10 +75,11 @@ class SamplingInputs:
 
 
 def sample(logits: torch.Tensor, inputs: SamplingInputs | None) -> torch.Tensor:
-    """Next tokens ``[R]`` int64 from logits ``[R, V]``. ``inputs`` None: every row is greedy."""
+    """Next tokens ``[R]`` int64 from logits ``[R, V]`` of any float type. ``inputs`` None: every row is greedy."""
     greedy = logits.argmax(-1)
     if inputs is None:
         return greedy
+    logits = logits.float()
     hot = inputs.temperature > 0
     below_best = logits - logits.amax(-1, keepdim=True)  # so that a tiny temperature overflows to -inf, not to inf
     scaled = below_best / torch.where(hot, inputs.temperature, 1.0)[:, None]
@@ -88,8 +89,8 @@ def sample(logits: torch.Tensor, inputs: SamplingInputs | None) -> torch.Tensor:
 
 
 def logprobs_of(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """Log-probabilities ``[R]`` of the chosen tokens under the unmodified distribution."""
-    return logits.log_softmax(-1).gather(1, tokens[:, None])[:, 0]
+    """Log-probabilities ``[R]`` float32 of the chosen tokens under the unmodified distribution."""
+    return logits.float().log_softmax(-1).gather(1, tokens[:, None])[:, 0]
 
 
 def _keep_likely(scaled: torch.Tensor, inputs: SamplingInputs) -> torch.Tensor:

@@ -90,7 +90,9 @@ class Model(Protocol):
         launches bake in no context length returns ``limit`` always, so that one graph serves every length."""
 
     def forward(self, inputs: BatchInputs, kv: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Logits ``[R, V]`` float32 of the tokens at ``output_index``; writes K and V at ``slot_mapping``.
+        """Logits ``[R, V]`` of the tokens at ``output_index``; writes K and V at ``slot_mapping``.
+
+        The logits are float32, or of the weights' type (then ``logit_bytes`` says so).
 
         Must not synchronise with the device, and must tolerate any in-range index values: in a wrong combination of
         switches the indices may belong to another step.

@@ -20,8 +20,8 @@ class _FlashPlan:
     shape: BatchShape
     block_table: torch.Tensor  # [R, M] int32
     seq_lens: torch.Tensor  # [R] int32
-    prefill_cu_q: torch.Tensor  # [prefill rows + 1] int32, from 0
-    prefill_cu_k: torch.Tensor  # [prefill rows + 1] int32, from 0
+    prefill_cu_q: torch.Tensor | None = None  # [prefill rows + 1] int32, from 0; None: no prefill
+    prefill_cu_k: torch.Tensor | None = None  # [prefill rows + 1] int32, from 0
 
 
 class FlashPaged:
@@ -43,10 +43,12 @@ class FlashPaged:
         return limit
 
     def plan(self, inputs: BatchInputs, block_size: int) -> _FlashPlan:
-        decode = inputs.shape.decode_rows
+        shape, decode = inputs.shape, inputs.shape.decode_rows
+        if shape.rows == decode:
+            return _FlashPlan(shape, inputs.block_table, inputs.seq_lens)
         lengths = inputs.seq_lens[decode:].cumsum(0, dtype=torch.int32)
         return _FlashPlan(
-            shape=inputs.shape,
+            shape=shape,
             block_table=inputs.block_table,
             seq_lens=inputs.seq_lens,
             prefill_cu_q=(inputs.cu_seqlens_q[decode:] - decode).clamp(min=0),

@@ -26,6 +26,7 @@ from labkit.model.decoder import HFModel
 from labkit.model.kv_cache import token_view
 
 _INDUCTOR = {"combo_kernels": True, "emulate_precision_casts": True}
+_ONE_KERNEL = range(32, 65)  # rows: with fewer or more cuBLAS takes one kernel itself, or is faster with two
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,17 @@ class FusedModel:
         self._size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         self._eps = config.rms_norm_eps
         self._layers = [_merge(layer) for layer in base.module.model.layers]
+        self._zeros = torch.zeros_like(self._layers[0].input_norm)
         self._functions: dict[tuple[str, int, torch.Size], Callable[..., Any]] = {}
 
     @property
     def preferred_block_size(self) -> int:
         return self.base.preferred_block_size
+
+    @property
+    def logit_bytes(self) -> int:
+        """Of one logit: they keep the weights' type until they are sampled."""
+        return self.module.dtype.itemsize
 
     def for_block_size(self, block_size: int) -> FusedModel:
         model = FusedModel(self.base.for_block_size(block_size), compiled=self.is_compiled, backend=self.backend)
@@ -95,10 +102,11 @@ class FusedModel:
     def forward(self, inputs: BatchInputs, kv: Sequence[torch.Tensor]) -> torch.Tensor:
         inputs = clamp_indices(inputs, kv[0])
         plan = self.attention.plan(inputs, kv[0].shape[1])
-        model, layers = self.module.model, self._layers
-        x = F.embedding(inputs.token_ids.clamp(0, self.vocab_size - 1), model.embed_tokens.weight)  # [T, E]
-        cos, sin = (t[0] for t in model.rotary_emb(x[None], inputs.positions.clamp(0, self.max_model_len - 1)[None]))
-        enter, between, leave = (self._function(f, inputs, kv[0].shape) for f in (_enter, _between, _leave))
+        model, layers, rope = self.module.model, self._layers, self.module.model.rotary_emb
+        functions = (_begin, _enter, _between, _leave)
+        begin, enter, between, leave = (self._function(f, inputs, kv[0].shape) for f in functions)
+        limits = (self.vocab_size, self.max_model_len, float(rope.attention_scaling))
+        x, cos, sin = begin(inputs.token_ids, inputs.positions, model.embed_tokens.weight, rope.inv_freq, limits)
         place = (cos, sin, inputs.slot_mapping)
         shape = (self._heads, self._kv_heads, self._size, self._eps)
         flat = [token_view(cache) for cache in kv]  # [places in the pool, K, D]
@@ -106,7 +114,7 @@ class FusedModel:
         for number, layer in enumerate(layers):
             caches = kv[2 * number], kv[2 * number + 1]
             attended = self.attention.attend(query, caches, plan, self._size**-0.5, None).flatten(1)  # [T, H * D]
-            weights = (layer.out, layer.post_norm, layer.gate_up, layer.down)
+            weights = (layer.out, layer.post_norm, layer.gate_up, layer.down, self._zeros)
             if number + 1 < len(layers):
                 after = layers[number + 1]
                 k, v = flat[2 * number + 2], flat[2 * number + 3]
@@ -138,6 +146,21 @@ class FusedModel:
 Shape = tuple[int, int, int, float]  # query heads, KV heads, head size, epsilon
 
 
+def _begin(
+    token_ids: torch.Tensor,  # [T]
+    positions: torch.Tensor,  # [T]
+    embeddings: torch.Tensor,  # [V, E]
+    frequencies: torch.Tensor,  # [D / 2] float32
+    limits: tuple[int, int, float],  # vocabulary, positions, what cos and sin are scaled by
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Embeddings ``[T, E]`` and the rotary embedding's cos and sin ``[T, D]``."""
+    vocab_size, max_positions, scaling = limits
+    x = F.embedding(token_ids.clamp(0, vocab_size - 1), embeddings)
+    half = positions.clamp(0, max_positions - 1)[:, None].float() * frequencies
+    angles = torch.cat((half, half), dim=-1)
+    return x, (angles.cos() * scaling).to(x.dtype), (angles.sin() * scaling).to(x.dtype)
+
+
 def _enter(
     x: torch.Tensor,
     norm: torch.Tensor,
@@ -165,6 +188,7 @@ def _between(
     post_norm: torch.Tensor,
     gate_up: torch.Tensor,
     down: torch.Tensor,
+    zeros: torch.Tensor,  # [E]
     next_norm: torch.Tensor,
     next_qkv: torch.Tensor,
     k_cache: torch.Tensor,
@@ -175,7 +199,7 @@ def _between(
     shape: Shape,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """From one layer's attention to the next one's queries ``[T, H, D]`` and residual ``[T, E]``."""
-    x = _finish(attended, x, out, post_norm, gate_up, down, shape[3])
+    x = _finish(attended, x, out, post_norm, gate_up, down, zeros, shape[3])
     return _enter(x, next_norm, next_qkv, k_cache, v_cache, cos, sin, slots, shape), x
 
 
@@ -186,14 +210,15 @@ def _leave(
     post_norm: torch.Tensor,
     gate_up: torch.Tensor,
     down: torch.Tensor,
+    zeros: torch.Tensor,
     norm: torch.Tensor,
     lm_head: torch.Tensor,  # [V, E]
     rows: torch.Tensor,  # [R]
     shape: Shape,
 ) -> torch.Tensor:
-    """From the last layer's attention to logits ``[R, V]`` float32, for the rows that need them."""
-    x = _finish(attended[rows], x[rows], out, post_norm, gate_up, down, shape[3])
-    return F.linear(_rms_norm(x, norm, shape[3]), lm_head).float()
+    """From the last layer's attention to logits ``[R, V]``, for the rows that need them."""
+    x = _finish(attended[rows], x[rows], out, post_norm, gate_up, down, zeros, shape[3])
+    return F.linear(_rms_norm(x, norm, shape[3]), lm_head)
 
 
 def _finish(
@@ -203,12 +228,29 @@ def _finish(
     post_norm: torch.Tensor,
     gate_up: torch.Tensor,
     down: torch.Tensor,
+    zeros: torch.Tensor,
     eps: float,
 ) -> torch.Tensor:
     """Output projection, MLP and their residuals, ``[T, E]``."""
-    x = _add(x, F.linear(attended, out))
+    x = _add(x, _product(attended, out, zeros))
     gate, up = F.linear(_rms_norm(x, post_norm, eps), gate_up).chunk(2, dim=-1)
-    return _add(x, F.linear(F.silu(gate) * up, down))
+    return _add(x, _product(F.silu(gate) * up, down, zeros))
+
+
+def _product(x: torch.Tensor, weight: torch.Tensor, zeros: torch.Tensor) -> torch.Tensor:
+    """``x @ weight.T`` by one kernel for batches in which cuBLAS would split it over K and add up in a second one.
+
+    With a bias, here zeros, PyTorch asks cuBLASLt, which takes one kernel (``benchmarks/products_on_gpu.py``).
+    torch.compile would take the bias out again, so for it the product is an operator that it cannot look into.
+    """
+    if not x.is_cuda or x.shape[0] not in _ONE_KERNEL:
+        return F.linear(x, weight)
+    product = torch.ops.labkit.product if torch.compiler.is_compiling() else _biased
+    return product(x, weight, zeros)
+
+
+def _biased(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return torch.addmm(bias, x, weight.t())
 
 
 def _add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -226,6 +268,16 @@ def _rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tens
     """Rotary embedding of ``[T, heads, D]`` by angles ``[T, D]``, transformers' half-split form."""
     first, second = x.chunk(2, dim=-1)
     return x * cos[:, None] + torch.cat((-second, first), dim=-1) * sin[:, None]
+
+
+_LIBRARY = torch.library.Library("labkit", "DEF")
+_LIBRARY.define("product(Tensor x, Tensor weight, Tensor bias) -> Tensor")
+_LIBRARY.impl("product", _biased, "CUDA")
+
+
+@torch.library.register_fake("labkit::product")
+def _product_like(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return x.new_empty(x.shape[0], weight.shape[0])
 
 
 def _merge(layer: Any) -> _Layer:

@@ -40,7 +40,8 @@ def test_same_tokens_through_torch_compile(expected, monkeypatch):
     compiled = []
     monkeypatch.setattr(torch, "compile", lambda f, compile=torch.compile, **o: compiled.append(f) or compile(f, **o))
     assert tokens(FusedModel(load("tiny-llama"), compiled=True, backend="aot_eager"), 6) == expected
-    assert {f.__name__ for f in compiled} >= {"_enter_4", "_between_4", "_leave_4"}  # the one size that has a graph
+    expected_names = {"_begin_4", "_enter_4", "_between_4", "_leave_4"}
+    assert {f.__name__ for f in compiled} >= expected_names  # the one size that has a graph
 
 
 @pytest.mark.parametrize("rung", [0, 5])
@@ -60,6 +61,50 @@ def test_the_compiled_form_is_made_once_and_its_functions_serve_every_block_size
     assert base.compiled().is_compiled and not plain.is_compiled
     assert base.compiled().backend == "aot_eager", "inductor would need a C++ compiler where the model is on the CPU"
     assert base.compiled().for_block_size(4)._functions is base.compiled().for_block_size(16)._functions
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_embeddings_and_angles_are_those_of_the_modules_bit_by_bit(dtype):
+    base = load("tiny-llama", dtype=dtype)
+    model, ids, positions = base.module.model, torch.tensor([3, 0, 250]), torch.tensor([0, 7, 8191])
+    limits = (base.vocab_size, 8192, model.rotary_emb.attention_scaling)
+    x, cos, sin = fused._begin(ids, positions, model.embed_tokens.weight, model.rotary_emb.inv_freq, limits)
+    there = model.rotary_emb(x[None], positions[None])
+    assert torch.equal(x, model.embed_tokens(ids))
+    assert torch.equal(cos, there[0][0]) and torch.equal(sin, there[1][0])
+    assert cos.dtype == sin.dtype == dtype
+
+
+def test_logits_keep_the_weights_type_until_they_are_sampled():
+    assert FusedModel(load("tiny-llama", dtype=torch.bfloat16)).logit_bytes == 2
+    assert FusedModel(load("tiny-llama")).logit_bytes == 4
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+@pytest.mark.parametrize("rows", [16, 32, 64, 65])
+def test_products_of_one_kernel_are_the_plain_products(rows):
+    generator = torch.Generator("cuda").manual_seed(0)
+    x = torch.randn(rows, 256, generator=generator, device="cuda", dtype=torch.bfloat16)
+    weight = torch.randn(128, 256, generator=generator, device="cuda", dtype=torch.bfloat16)
+    zeros = torch.zeros(128, device="cuda", dtype=torch.bfloat16)
+    wanted = x.double() @ weight.double().t()
+    compiled = torch.compile(fused._product, dynamic=False, fullgraph=True)
+    for product in (fused._product, compiled):
+        assert (product(x, weight, zeros).double() - wanted).abs().max() < 2**-8 * wanted.abs().max()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+def test_32_requests_compiled_and_in_graphs_get_the_tokens_of_rung_0():
+    model = load("tiny-llama").to(torch.device("cuda"))
+    prompts = synthetic_prompts(model, 32, 20)
+    sizes = default_sizes(model, max_rows=32, token_budget=1024, max_model_len=64, graph_rows=(32,))
+    found = []
+    for switches in (ladder(0), ladder(6).with_(compiled=True)):
+        with Engine(model, switches=switches, device="cuda", sizes=sizes, trace=False) as engine:
+            found.append(engine.generate(prompts, SamplingParams(max_new_tokens=24)).tokens)
+    assert found[0] == found[1]
 
 
 def test_more_sizes_than_one_code_object_may_be_compiled_for():
