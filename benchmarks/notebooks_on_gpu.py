@@ -123,8 +123,8 @@ def compare(number: int, new: Any, old: stored.Cell, ran: Ran) -> None:
 
 
 def first_difference(old: str, new: str) -> tuple[str, str] | None:
-    """The first line that differs, of both."""
-    a, b = old.split("\n"), new.split("\n")
+    """The first line that differs, of both. Blank lines are only where one output ends and the next begins."""
+    a, b = ([line for line in text.split("\n") if line.strip()] for text in (old, new))
     longest = max(len(a), len(b))
     pairs = zip(a + [""] * (longest - len(a)), b + [""] * (longest - len(b)), strict=True)
     return next(((x[:WIDTH].strip(), y[:WIDTH].strip()) for x, y in pairs if x != y), None)

@@ -17,7 +17,7 @@ from labkit.engine.assemble import assemble
 from labkit.engine.request import Request, TokenEvent
 from labkit.engine.sampling import SamplingParams
 from labkit.errors import Cancelled, EngineFault, InvalidArgument
-from labkit.memory import memory_of
+from labkit.memory import check_host_memory, memory_of
 from labkit.model import load_model
 from labkit.model.api import Model
 from labkit.run import Run
@@ -73,6 +73,8 @@ class Engine:
         self.model, self._traced = model, trace
         self._log = StepLog()
         self.sizes = sizes or default_sizes(model)
+        if self.device.name.startswith("virtual"):
+            check_host_memory(model, self.sizes)
         observers = (self._log, *observers) if trace else tuple(observers)
         options: dict[str, Any] = {"unsafe": unsafe, "dropped_waits": dropped_waits, "observers": observers}
         self.core = assemble(self.switches, self.sizes, self.device, model, **options)

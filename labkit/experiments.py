@@ -277,6 +277,9 @@ def synthetic_prompts(model: Model, requests: int, prompt_tokens: int) -> list[l
     for name, value in (("requests", requests), ("prompt_tokens", prompt_tokens)):
         if value < 1:
             raise InvalidArgument(name, value, "at least 1")
+    if prompt_tokens >= model.max_model_len:
+        allowed = f"at most {model.max_model_len - 1}: the model's max_model_len is {model.max_model_len}"
+        raise InvalidArgument("prompt_tokens", prompt_tokens, allowed)
     return [
         [(7919 * request + 104729 * place + 13) % model.vocab_size for place in range(prompt_tokens)]
         for request in range(requests)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
+import torch
+
 from labkit.engine.core import EngineCore
+from labkit.engine.slots import InputLayout
+from labkit.errors import InvalidArgument
+from labkit.model.api import Model
+from labkit.sizes import Sizes
 
 _FLOAT32 = 4  # bytes
 
@@ -43,3 +50,32 @@ def memory_of(core: EngineCore) -> tuple[MemoryUse, ...]:
         apart = f"logits of {len(rows)} graphs in one pool; {sum(rows) * row_bytes} B in pools of their own"
         uses.append(MemoryUse("CUDA graphs", apart, "device", max(rows) * row_bytes))
     return tuple(uses)
+
+
+def check_host_memory(model: Model, sizes: Sizes) -> None:
+    """Say before anything is allocated that an engine on the virtual GPU would not fit into this machine's memory.
+
+    A real GPU's allocator says so itself.
+
+    Raises:
+        InvalidArgument: the sizes ask for more.
+    """
+    places = (sizes.num_blocks + 1) * sizes.block_size
+    cache = places * sum(torch.Size(spec.per_token).numel() * spec.dtype.itemsize for spec in model.kv_specs())
+    inputs = 2 * InputLayout(sizes).numel * torch.int32.itemsize  # host and device
+    here = _host_memory()
+    if cache + inputs > here:
+        raise InvalidArgument(
+            "sizes",
+            f"{sizes.max_rows} max_rows, {sizes.num_blocks} num_blocks of {sizes.block_size} tokens",
+            f"what fits into {here / 2**30:.1f} GiB: the KV cache takes {cache / 2**30:.1f} GiB, "
+            f"the inputs {inputs / 2**30:.1f} GiB a slot",
+        )
+
+
+def _host_memory() -> int:
+    """Bytes of this machine's memory; where the system does not tell, more than any machine has."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 1 << 62

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.bench.calibrate import QUICK, calibrate
+from labkit.bench.decode import WARM
 from labkit.bench.models import FORMS, bench_model, in_form, open_rig
 from labkit.bench.peer import peer_rows
 from labkit.bench.step_costs import Grid
@@ -77,6 +78,8 @@ def _calibrate(arguments: argparse.Namespace) -> int:
 def _bench(arguments: argparse.Namespace) -> int:
     forms, modes = _words(arguments.forms, FORMS, "--forms"), _words(arguments.modes, tuple(MODES), "--modes")
     batches, contexts = _ints("--batch", arguments.batch), _ints("--context", arguments.context)
+    if min(contexts) <= WARM:
+        raise InvalidArgument("--context", min(contexts), f"at least {WARM + 1}: {WARM} tokens are the warm-up's")
     if arguments.steps < 2:
         raise InvalidArgument("--steps", arguments.steps, "at least 2")
     if arguments.json:

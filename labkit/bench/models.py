@@ -10,6 +10,7 @@ from labkit.model.api import Model
 from labkit.model.toy import ToyModel
 
 FORMS = ("hf", "fused", "compiled")  # transformers' modules; merged projections; the same through torch.compile
+VIRTUAL = ("toy", "tiny", "135m", "1b", "8b", "llama-8b")  # names that stand for the toy model on the virtual GPU
 LONGEST = 262144  # tokens, of the toy model that stands in on the virtual GPU
 
 
@@ -39,6 +40,9 @@ def bench_model(name: str, form: str, device: str) -> Model:
     if form not in FORMS:
         raise InvalidArgument("form", form, f"one of {', '.join(FORMS)}")
     if device == "virtual":
+        if name not in VIRTUAL:
+            allowed = f"one of {', '.join(VIRTUAL)}; on the virtual GPU the profile is the model"
+            raise InvalidArgument("model", name, allowed)
         return ToyModel(max_model_len=LONGEST)
     return in_form(_load(name), form)
 

@@ -72,7 +72,7 @@ class Exercise:
             return result.of(self.number, self.title)
         try:
             result = self.judge(answer, device)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # an answer that calls exit() ends itself, not the notebook's kernel
             result = failure(error, answer)
         return result.of(self.number, self.title)
 

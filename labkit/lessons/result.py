@@ -115,7 +115,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ... ({len(text) - _LONGEST:,} characters more)"
 
 
-def failure(error: Exception, answer: Callable[..., Any]) -> Result:
+def failure(error: BaseException, answer: Callable[..., Any]) -> Result:
     """Something was raised: by the answer (then with the line in it), or while the check used what it gave."""
     frames = _frames_of(answer, error)
     name = type(error).__name__
@@ -129,7 +129,7 @@ def failure(error: Exception, answer: Callable[..., Any]) -> Result:
     return wrong(f"Your function raised {name}{where}", yours=str(error) or repr(error), expected="no error")
 
 
-def _frames_of(answer: Callable[..., Any], error: Exception) -> list[traceback.FrameSummary]:
+def _frames_of(answer: Callable[..., Any], error: BaseException) -> list[traceback.FrameSummary]:
     """The lines of the answer's file that the error came through, from the answer on; none if it was not in it."""
     code = getattr(answer, "__code__", None)
     calls = list(traceback.walk_tb(error.__traceback__))

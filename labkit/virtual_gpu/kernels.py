@@ -100,14 +100,14 @@ class Kernels:
         return self.new(name, fn, inputs, like=fn(*values))
 
 
-def ns_of(us: float) -> int:
-    """Microseconds as ns.
+def ns_of(us: float, name: str = "us") -> int:
+    """Microseconds as ns. ``name``: of the argument.
 
     Raises:
         InvalidArgument: no number, or one that no clock could pass.
     """
     if not isinstance(us, Real) or not math.isfinite(us) or not 0 <= us <= 1e12:
-        raise InvalidArgument("us", us, "microseconds, from 0 to 1e12")
+        raise InvalidArgument(name, us, "microseconds, from 0 to 1e12")
     return round(us * 1000)
 
 

@@ -91,7 +91,7 @@ def test_trace_writes_a_page_and_a_file_for_perfetto(capsys, tmp_path):
         (["run", "--requests", "0"], "requests=0: at least 1"),
         (["run", "--requests", "-2"], "requests=-2: at least 1"),
         (["run", "--prompt-tokens", "0"], "prompt_tokens=0: at least 1"),
-        (["run", "--prompt-tokens", "20000"], "prompt='20000 tokens': at most 16383"),
+        (["run", "--prompt-tokens", "20000"], "prompt_tokens=20000: at most 16383"),
         (["run", "--prompts", "/no/such/file"], "prompts='/no/such/file': a readable text file"),
         (["run", "--prompts", "x", "--requests", "2"], "give --prompts or --requests, not both"),
         (["run", "--profile", "fast", *SMALL], "profile='fast': "),

@@ -5,6 +5,7 @@ import pytest
 from labkit.device.costs import load_profile, scaled_host
 from labkit.engine.sampling import SamplingParams
 from labkit.entry import Engine
+from labkit.errors import InvalidArgument
 from labkit.experiments import SWEPT, sizes_for, sweep_batch, sweep_host, sweep_model, synthetic_prompts
 from labkit.model.toy import ToyModel
 
@@ -50,3 +51,9 @@ def test_profiles_stand_for_models_and_gpus():
 def test_any_pair_of_rungs_can_be_swept(pair):
     (row,) = sweep_batch(MODEL, [2], switches=pair, **SHORT)
     assert (row.sync_ms, row.async_ms) == (total_ms(pair[0], "h200-8b", 2), total_ms(pair[1], "h200-8b", 2))
+
+
+def test_a_made_up_prompt_longer_than_the_model_takes_is_refused_before_it_is_made():
+    model = ToyModel()
+    with pytest.raises(InvalidArgument, match=f"prompt_tokens=100000000: at most {model.max_model_len - 1}"):
+        synthetic_prompts(model, 2, 10**8)

@@ -1,9 +1,14 @@
 """Bytes of slots, KV cache and graphs, against the sizes they follow from."""
 
+from dataclasses import replace
 from math import prod
 
+import pytest
+
+from labkit import memory as memory_module
 from labkit.engine.sampling import SamplingParams
 from labkit.entry import Engine
+from labkit.errors import InvalidArgument
 from labkit.memory import memory_of
 from labkit.model.toy import ToyModel
 from labkit.sizes import Sizes
@@ -60,3 +65,20 @@ def test_a_run_carries_it_along():
     with Engine(ToyModel(), switches=5, sizes=SIZES) as engine:
         run = engine.generate([[1, 2]], SamplingParams(max_new_tokens=2))
         assert run.memory == memory_of(engine.core)
+
+
+@pytest.mark.parametrize("change", [{"max_rows": 10**8}, {"num_blocks": 10**12}, {"token_budget": 10**13}])
+def test_sizes_beyond_this_machines_memory_are_refused_before_anything_is_allocated(change):
+    with pytest.raises(InvalidArgument, match=next(iter(change)) + "|inputs"):
+        Engine(ToyModel(), sizes=replace(SIZES, **change, max_model_len=4096))
+
+
+def test_sizes_that_just_fit_are_taken(monkeypatch):
+    wanted = memory(0)
+    bytes_of = {use.what if use.part != "KV cache" else "cache": use.bytes for use in wanted}
+    needed = bytes_of["cache"] + bytes_of["inputs_host"] + bytes_of["inputs_dev"]
+    monkeypatch.setattr(memory_module, "_host_memory", lambda: needed)
+    Engine(ToyModel(), sizes=SIZES).close()
+    monkeypatch.setattr(memory_module, "_host_memory", lambda: needed - 1)
+    with pytest.raises(InvalidArgument, match="GiB"):
+        Engine(ToyModel(), sizes=SIZES)

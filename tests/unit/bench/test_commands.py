@@ -43,6 +43,8 @@ def test_bench_prints_a_table_and_writes_it(capsys, tmp_path):
         (["calibrate", "-o", "/nowhere/x.json", "--device", "virtual"], "--out='/nowhere/x.json': a file in a folder"),
         (["bench", "--device", "virtual", "--json", "/"], "--json='/': a file; this is a folder"),
         (["bench", "--device", "virtual", "--batch", "\u00b2"], "--batch='\u00b2': positive integers"),
+        (["bench", "--device", "virtual", "--context", "512,6"], "--context=6: at least 7"),
+        (["bench", "--device", "virtual", "--model", "nope"], "model='nope': one of toy"),
         (["bench", "--device", "virtual", "--batch", "0"], "--batch='0': positive integers"),
         (["bench", "--device", "virtual", "--modes", "fast"], "--modes='fast': some of sync"),
         (["bench", "--device", "virtual", "--forms", ""], "--forms='': some of hf"),

@@ -22,6 +22,15 @@ def test_the_virtual_gpu_runs_the_toy_model_whatever_is_asked_for():
     assert open_rig("virtual", "toy-u").device.profile.name == "toy-u"
 
 
+def test_a_name_that_is_no_model_is_not_passed_over_on_the_virtual_gpu():
+    from labkit.bench.models import VIRTUAL
+    from labkit.model.hf_shapes import SHAPES
+
+    assert set(SHAPES) <= set(VIRTUAL)
+    with pytest.raises(InvalidArgument, match="model='nope'"):
+        bench_model("nope", "hf", "virtual")
+
+
 def test_forms_share_the_weights(tiny):
     assert in_form(tiny, "hf") is tiny
     fused = in_form(tiny, "fused")

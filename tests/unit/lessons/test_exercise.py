@@ -56,6 +56,13 @@ def test_a_check_says_yours_and_expected():
     assert SUM.check(_plus)
 
 
+def test_an_answer_that_exits_ends_itself_alone():
+    def four(a, b):
+        raise SystemExit(3)
+
+    assert "raised SystemExit" in SUM.check(four).says
+
+
 def test_what_an_answer_raises_is_said_with_its_line():
     def four(a, b):
         return a / 0

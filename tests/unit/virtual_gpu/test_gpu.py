@@ -90,3 +90,9 @@ def test_without_a_trace_everything_but_the_trace_works() -> None:
     assert x.tolist() == [0, 5, 6, 0]
     with pytest.raises(InvalidArgument, match="trace"):
         gpu.trace()
+
+
+@pytest.mark.parametrize("op_us", [-1, float("nan"), float("inf"), "10"])
+def test_a_duration_that_is_none_is_refused_at_once(op_us):
+    with pytest.raises(InvalidArgument, match="op_us"):
+        labkit.VirtualGPU(op_us=op_us)
