@@ -53,7 +53,6 @@ class VirtualGPU:
         seed: int = 0,
         trace: bool = True,
     ) -> None:
-        ns_of(op_us, "op_us")
         self.machine = VirtualDevice(profile, hardware=hardware, launch_blocking=launch_blocking)
         self.device: Any = TracedDevice(self.machine) if trace else self.machine
         self.op_us, self.capture_pool = op_us, None  # type: float, GraphPool | None

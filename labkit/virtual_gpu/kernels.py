@@ -25,6 +25,7 @@ class Kernels:
     """Launches for a ``VirtualGPU``."""
 
     def __init__(self, gpu: VirtualGPU) -> None:
+        ns_of(gpu.op_us, "op_us")
         self._gpu = gpu
 
     def launch(
