@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,8 @@ def _read(path: Path) -> stored.Notebook:
         notebook = stored.read(path)
         stored.code_cells(notebook)
         if find_spec("nbformat"):  # without it the page cannot be made either, and says so
-            importlib.import_module("nbformat").validate(notebook)
+            with warnings.catch_warnings(action="ignore"):  # of cells without ids: none is needed here
+                importlib.import_module("nbformat").validate(notebook)
     except OSError as error:
         raise InvalidArgument("notebook", str(path), error.strerror or "a file that can be read") from None
     except Exception:  # of json, of nbformat, of jsonschema: all say that it is no notebook

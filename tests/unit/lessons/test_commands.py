@@ -30,11 +30,12 @@ def test_start_copies_and_says_what_it_did(capsys, tmp_path):
     assert any((tmp_path / "mine" / "notebooks" / "solutions").iterdir())
 
 
-def test_export_of_a_notebook_that_was_run(capsys, ran, tmp_path):
+def test_export_of_a_notebook_that_was_run(capsys, ran, recwarn, tmp_path):
     assert main(["export", str(ran), "--out", str(tmp_path / "page.html")]) == 0
     assert "mine" in capsys.readouterr().out
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "forty-two" in page
+    assert [str(it.message) for it in recwarn if "id" in str(it.message)] == [], "cells without ids are fine here"
 
 
 def test_export_of_a_lesson_by_name_unsolved_and_solved(capsys, tmp_path):
