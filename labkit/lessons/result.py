@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -73,7 +74,7 @@ class Result:
         sign, colour = ("&#10003;", _GOOD) if self.passed else ("&#10007;", _BAD)
         parts = [
             f"<p><b style='color:{colour}'>{sign} {self.number} {escape(self.title)}: {self.verdict}.</b> "
-            f"{escape(self.says)}</p>"
+            f"{_html(self.says)}</p>"
         ]
         if self.expected:
             pair = (("yours", self.yours), ("expected", self.expected))
@@ -137,6 +138,11 @@ def _frames_of(answer: Callable[..., Any], error: BaseException) -> list[traceba
     return [it for it in traceback.extract_tb(error.__traceback__)[inside:] if code and it.filename == code.co_filename]
 
 
+def _html(text: str) -> str:
+    """The text for a page, what stands between backquotes as code."""
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
+
+
 def _us(ns: int) -> str:
     return f"{ns / 1000:,.1f}"
 
@@ -144,7 +150,7 @@ def _us(ns: int) -> str:
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     cells = "".join(f"<th style='text-align:left'>{escape(name)}</th>" for name in head)
     body = "".join(
-        "<tr>" + "".join(f"<td style='text-align:left'>{escape(str(cell))}</td>" for cell in row) + "</tr>"
+        "<tr>" + "".join(f"<td style='text-align:left'>{_html(str(cell))}</td>" for cell in row) + "</tr>"
         for row in rows
     )
     return f"<table>{f'<tr>{cells}</tr>' if any(head) else ''}{body}</table>"

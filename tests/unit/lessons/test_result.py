@@ -47,6 +47,11 @@ def test_the_notebook_s_form_says_the_same_and_escapes(spans):
     assert "<table>" not in right("Fine.")._repr_html_()
 
 
+def test_names_between_backquotes_are_code_on_a_page():
+    html = wrong("`a<b` waits.", yours="`x`", expected="one ` alone")._repr_html_()
+    assert "<code>a&lt;b</code> waits." in html and "<code>x</code>" in html and "one ` alone" in html
+
+
 def test_a_result_is_true_if_it_passed():
     assert bool(Result(True, "")) and not bool(Result(False, ""))
 
