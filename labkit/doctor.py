@@ -159,7 +159,8 @@ def _flash_attn() -> Check:
     backend = choose(torch.device("cuda"), torch.bfloat16, heads=(8, 2, 64), block_size=256)
     if backend.name == "flash":
         return Check("flash-attn", "ok", f"{_version('flash-attn')}, paged kernels tried")
-    return Check("flash-attn", "note", f"{backend.why}; attention is PyTorch's SDPA", GPU_BUILD)
+    instead = {"varlen": "varlen_attn", "sdpa": "SDPA"}[backend.name]
+    return Check("flash-attn", "note", f"{backend.why}; attention is PyTorch's {instead}", GPU_BUILD)
 
 
 def _smollm2() -> Check:

@@ -160,6 +160,7 @@ TESTED_ELSEWHERE = {
     "model/api.py": "tests/unit/model/test_hf.py",
     "model/decoder.py": "tests/unit/model/test_hf.py",
     "model/flash.py": "tests/unit/model/test_attention.py",
+    "model/varlen.py": "tests/unit/model/test_attention.py",
     "trace/captured.py": "tests/unit/trace/test_export.py",
     "viz/compare_drawing.py": "tests/unit/viz/test_compare.py",
     "viz/sides.py": "tests/unit/viz/test_compare.py",

@@ -134,8 +134,8 @@ class HFModel:
 
     @property
     def preferred_block_size(self) -> int:
-        """256 where flash-attn works (its kernels page in multiples of that), else 16."""
-        return FLASH_BLOCK if _choose_attention(self.module, FLASH_BLOCK).name == "flash" else 16
+        """256 where a paged kernel works (flash-attn pages in multiples of that), else 16."""
+        return 16 if _choose_attention(self.module, FLASH_BLOCK).name == "sdpa" else FLASH_BLOCK
 
     def for_block_size(self, block_size: int) -> HFModel:
         """The same model and weights, with the fastest attention that works for this KV block size."""

@@ -13,6 +13,9 @@ import torch.nn.functional as F
 
 from labkit.model.api import BatchInputs, BatchShape
 from labkit.model.attention import KV, PagedAttention, SdpaPaged
+from labkit.model.varlen import VarlenPaged
+
+CLOSE = 0.05  # what the probe's half-precision results may differ by
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,8 @@ class FlashPaged:
 def choose(
     device: torch.device, dtype: torch.dtype, heads: tuple[int, int, int], block_size: int, window: int | None = None
 ) -> PagedAttention:
-    """The fastest backend that works for these sizes, found by running it; ``why`` says what decided.
+    """The fastest backend that works for these sizes, found by running it; ``why`` says what decided: flash-attn, else
+    PyTorch's own paged kernel, else SDPA.
 
     ``heads``: query heads, KV heads, head size. ``window``: the model's sliding window in tokens, if it has one.
 
@@ -95,11 +99,17 @@ def choose(
     """
     if device.type != "cuda":
         return SdpaPaged(f"flash-attn needs CUDA, the model is on {device.type}")
-    try:
-        error = _probe(FlashPaged(), device, dtype, heads, block_size, window)
-    except (ImportError, RuntimeError, TypeError) as failure:
-        return SdpaPaged(f"flash-attn does not work here: {str(failure).splitlines()[0]}")
-    return FlashPaged() if error < 0.05 else SdpaPaged(f"flash-attn's result is off by {error:.3g} here")
+    failures: list[str] = []
+    for name, make in (("flash-attn", FlashPaged), ("varlen_attn", VarlenPaged)):
+        try:
+            error = _probe(make(), device, dtype, heads, block_size, window)
+        except (ImportError, RuntimeError, TypeError, ValueError, NotImplementedError) as failure:
+            failures.append(f"{name} does not work here: {(str(failure) or repr(failure)).splitlines()[0]}")
+            continue
+        if error < CLOSE:
+            return make("; ".join([*failures, f"{name} works here"]))
+        failures.append(f"{name}'s result is off by {error:.3g} here")
+    return SdpaPaged("; ".join(failures))
 
 
 def _probe(

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import inspect
+import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from labkit.model import flash
 from labkit.model.api import BatchInputs, BatchShape
 from labkit.model.attention import SdpaPaged, clamp_indices, write_kv
 from labkit.model.flash import FlashPaged, _probe, choose
 from labkit.model.kv_cache import pool_slots
+from labkit.model.varlen import VarlenPaged
 
 SIZE, KV_HEADS, BLOCKS = 8, 2, 24
 ROWS = [(1, 9), (1, 1), (5, 12), (3, 3), (1, 6)]  # tokens in this step, context; the first two are decode rows
@@ -218,4 +223,83 @@ def test_flash_equals_sdpa(dtype: torch.dtype) -> None:
     assert _probe(FlashPaged(), device, dtype, (8, 2, 64), 256, None) < 0.05
     assert choose(device, dtype, (8, 2, 64), 256).name == "flash"
     refused = choose(device, dtype, (8, 2, 64), 16)
-    assert refused.name == "sdpa" and "256" in refused.why
+    assert refused.name != "flash" and "256" in refused.why
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+def test_varlen_equals_sdpa_or_says_why_it_cannot_run() -> None:
+    try:
+        error = _probe(VarlenPaged(), torch.device("cuda"), torch.bfloat16, (8, 2, 64), 256, None)
+    except (ImportError, RuntimeError) as failure:
+        pytest.skip(f"no paged varlen_attn here: {failure}")
+    assert error < 0.05
+
+
+def varlen_written_out(
+    query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, scale, window_size, enable_gqa, seqused_k, block_table
+):
+    """What PyTorch documents of ``varlen_attn`` with a block table, row by row."""
+    assert cu_seq_k is None and window_size[1] == 0
+    assert enable_gqa == (query.shape[1] != key.shape[2])
+    assert max_k >= seqused_k.max()
+    out = torch.full_like(query, float("nan"))
+    for row, keys in enumerate(seqused_k.tolist()):
+        start, stop = cu_seq_q[row : row + 2].tolist()
+        assert stop - start <= max_q
+        table = block_table[row].long()
+        k, v = (
+            cache[table].flatten(0, 1)[:keys].repeat_interleave(query.shape[1] // key.shape[2], 1)
+            for cache in (key, value)
+        )
+        for token in range(start, stop):
+            last = keys - (stop - token)
+            first = 0 if window_size[0] < 0 else max(0, last - window_size[0])
+            scores = torch.einsum("hd,khd->hk", query[token], k[first : last + 1]) * scale
+            out[token] = torch.einsum("hk,khd->hd", scores.softmax(-1), v[first : last + 1])
+    return out
+
+
+@pytest.fixture
+def written_out(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=varlen_written_out))
+
+
+@pytest.mark.parametrize("window", [None, 1, 4])
+@pytest.mark.parametrize("group", [1, 3])
+def test_varlen_is_asked_for_what_sdpa_computes(written_out, group: int, window: int | None) -> None:
+    inputs, query, kv, dense = random_case(4, group)
+    torch.testing.assert_close(run(VarlenPaged(), inputs, query, kv, window), reference(query, dense, group, window))
+
+
+def test_varlen_without_a_block_table_is_refused(monkeypatch) -> None:
+    for module in (SimpleNamespace(varlen_attn=lambda query, key, value: None), SimpleNamespace()):
+        monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", module)
+        with pytest.raises(ImportError, match=r"block table|has no varlen_attn"):
+            VarlenPaged()
+
+
+def on_a_gpu(monkeypatch) -> SimpleNamespace:
+    """A device that says cuda, whose probes run on the CPU."""
+    probe = flash._probe
+    monkeypatch.setattr(flash, "_probe", lambda backend, device, *sizes: probe(backend, torch.device("cpu"), *sizes))
+    return SimpleNamespace(type="cuda")
+
+
+def test_varlen_comes_after_flash_attn_and_before_sdpa(monkeypatch, written_out) -> None:
+    monkeypatch.setitem(sys.modules, "flash_attn", None)
+    chosen = choose(on_a_gpu(monkeypatch), torch.float32, (4, 2, 8), 16)
+    assert chosen.name == "varlen"
+    assert chosen.why.startswith("flash-attn does not work here") and chosen.why.endswith("varlen_attn works here")
+
+
+def test_a_varlen_that_is_off_is_not_taken(monkeypatch) -> None:
+    def off(*args, **options):
+        return varlen_written_out(*args, **options) + 1
+
+    off.__signature__ = inspect.signature(varlen_written_out)
+    monkeypatch.setitem(sys.modules, "flash_attn", None)
+    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=off))
+    chosen = choose(on_a_gpu(monkeypatch), torch.float32, (4, 2, 8), 16)
+    assert chosen.name == "sdpa"
+    assert "varlen_attn's result is off by" in chosen.why
