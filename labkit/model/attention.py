@@ -1,9 +1,10 @@
 """Attention of a ragged batch over a paged KV cache: what a backend is, and the one that runs everywhere.
 
 ``SdpaPaged`` calls PyTorch's scaled_dot_product_attention; ``labkit/model/flash.py`` has the one on flash-attn's paged
-kernels, ``labkit/model/varlen.py`` the one on PyTorch's own. A backend works in two moves: ``plan`` turns the batch's index tensors into what the layers share, once per
-forward pass, and ``attend`` runs per layer. Neither synchronises with the device: sizes come from the host scalars of
-``BatchShape``, contents stay on the device, and a decode-only batch can be captured in a CUDA graph.
+kernels, ``labkit/model/varlen.py`` the one on PyTorch's own. A backend works in two moves: ``plan`` turns the batch's
+index tensors into what the layers share, once per forward pass, and ``attend`` runs per layer. Neither synchronises
+with the device: sizes come from the host scalars of ``BatchShape``, contents stay on the device, and a decode-only
+batch can be captured in a CUDA graph.
 
 Legend: T tokens, R rows, S rows of one part, C queries per row (padded), K keys per row (padded), H query heads,
 G query heads per KV head, D head size, B block size, M block-table columns.
