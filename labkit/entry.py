@@ -74,7 +74,7 @@ class Engine:
         self._log = StepLog()
         self.sizes = sizes or default_sizes(model)
         if self.device.name.startswith("virtual"):
-            check_host_memory(model, self.sizes)
+            check_host_memory(model, self.sizes, slots=2 if self.switches.double_buffering else 1)
         observers = (self._log, *observers) if trace else tuple(observers)
         options: dict[str, Any] = {"unsafe": unsafe, "dropped_waits": dropped_waits, "observers": observers}
         self.core = assemble(self.switches, self.sizes, self.device, model, **options)

@@ -21,6 +21,7 @@ from labkit.sizes import Sizes
 from labkit.switches import RUNG_NAMES, Explanation, Switches, explain, ladder
 
 Progress = Callable[[int, int, str], None]  # (done, total, what)
+MOST_TOKENS = 50_000_000  # of made-up prompts together: two gigabytes of Python integers
 
 
 @dataclass(frozen=True)
@@ -280,6 +281,9 @@ def synthetic_prompts(model: Model, requests: int, prompt_tokens: int) -> list[l
     if prompt_tokens >= model.max_model_len:
         allowed = f"at most {model.max_model_len - 1}: the model's max_model_len is {model.max_model_len}"
         raise InvalidArgument("prompt_tokens", prompt_tokens, allowed)
+    if requests * prompt_tokens > MOST_TOKENS:
+        allowed = f"at most {MOST_TOKENS // prompt_tokens} with {prompt_tokens} tokens each"
+        raise InvalidArgument("requests", requests, allowed)
     return [
         [(7919 * request + 104729 * place + 13) % model.vocab_size for place in range(prompt_tokens)]
         for request in range(requests)

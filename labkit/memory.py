@@ -11,7 +11,7 @@ from labkit.engine.core import EngineCore
 from labkit.engine.slots import InputLayout
 from labkit.errors import InvalidArgument
 from labkit.model.api import Model
-from labkit.sizes import Sizes
+from labkit.sizes import COUNTS, Sizes
 
 _FLOAT32 = 4  # bytes
 
@@ -52,24 +52,23 @@ def memory_of(core: EngineCore) -> tuple[MemoryUse, ...]:
     return tuple(uses)
 
 
-def check_host_memory(model: Model, sizes: Sizes) -> None:
-    """Say before anything is allocated that an engine on the virtual GPU would not fit into this machine's memory.
-
-    A real GPU's allocator says so itself.
+def check_host_memory(model: Model, sizes: Sizes, slots: int) -> None:
+    """Say before anything is allocated that an engine on the virtual GPU would not fit into this machine's memory, of
+    which a quarter is left to everything else. A real GPU's allocator says so itself.
 
     Raises:
         InvalidArgument: the sizes ask for more.
     """
     places = (sizes.num_blocks + 1) * sizes.block_size
     cache = places * sum(torch.Size(spec.per_token).numel() * spec.dtype.itemsize for spec in model.kv_specs())
-    inputs = 2 * InputLayout(sizes).numel * torch.int32.itemsize  # host and device
-    here = _host_memory()
+    inputs = slots * 2 * InputLayout(sizes).numel * torch.int32.itemsize  # host and device
+    here = _host_memory() * 3 // 4
     if cache + inputs > here:
         raise InvalidArgument(
             "sizes",
-            f"{sizes.max_rows} max_rows, {sizes.num_blocks} num_blocks of {sizes.block_size} tokens",
+            ", ".join(f"{name} {getattr(sizes, name)}" for name in COUNTS),
             f"what fits into {here / 2**30:.1f} GiB: the KV cache takes {cache / 2**30:.1f} GiB, "
-            f"the inputs {inputs / 2**30:.1f} GiB a slot",
+            f"the inputs {inputs / 2**30:.1f} GiB",
         )
 
 

@@ -57,3 +57,8 @@ def test_a_made_up_prompt_longer_than_the_model_takes_is_refused_before_it_is_ma
     model = ToyModel()
     with pytest.raises(InvalidArgument, match=f"prompt_tokens=100000000: at most {model.max_model_len - 1}"):
         synthetic_prompts(model, 2, 10**8)
+
+
+def test_more_made_up_tokens_than_a_machine_holds_are_refused_before_they_are_made():
+    with pytest.raises(InvalidArgument, match="requests=1000000: at most 3125 with 16000 tokens each"):
+        synthetic_prompts(ToyModel(), 10**6, 16000)

@@ -77,8 +77,10 @@ def test_sizes_that_just_fit_are_taken(monkeypatch):
     wanted = memory(0)
     bytes_of = {use.what if use.part != "KV cache" else "cache": use.bytes for use in wanted}
     needed = bytes_of["cache"] + bytes_of["inputs_host"] + bytes_of["inputs_dev"]
-    monkeypatch.setattr(memory_module, "_host_memory", lambda: needed)
-    Engine(ToyModel(), sizes=SIZES).close()
-    monkeypatch.setattr(memory_module, "_host_memory", lambda: needed - 1)
-    with pytest.raises(InvalidArgument, match="GiB"):
-        Engine(ToyModel(), sizes=SIZES)
+    for rung, more in (("events", 0), ("carry_over", bytes_of["inputs_host"] + bytes_of["inputs_dev"])):
+        machine = -(-4 * (needed + more) // 3)
+        monkeypatch.setattr(memory_module, "_host_memory", lambda size=machine: size)
+        Engine(ToyModel(), switches=rung, sizes=SIZES).close()
+        monkeypatch.setattr(memory_module, "_host_memory", lambda size=machine - 2: size)
+        with pytest.raises(InvalidArgument, match="GiB"):
+            Engine(ToyModel(), switches=rung, sizes=SIZES)
