@@ -74,7 +74,7 @@ def _names(bar: Bar) -> Iterator[str]:
     elif _is_phase(bar):
         yield bar.name
     elif bar.kind == LAUNCH:
-        pass  # on its stripes no text could be read; the legend and the hover name it
+        return  # on its stripes no text could be read; the legend and the hover name it
     elif bar.kind == WAIT:
         yield "CPU waits"
         yield "waits"

@@ -69,7 +69,7 @@ def test_a_run_carries_it_along():
 
 @pytest.mark.parametrize("change", [{"max_rows": 10**8}, {"num_blocks": 10**12}, {"token_budget": 10**13}])
 def test_sizes_beyond_this_machines_memory_are_refused_before_anything_is_allocated(change):
-    with pytest.raises(InvalidArgument, match=next(iter(change)) + "|inputs"):
+    with pytest.raises(InvalidArgument, match="what fits into"):
         Engine(ToyModel(), sizes=replace(SIZES, **change, max_model_len=4096))
 
 

@@ -10,8 +10,8 @@ from labkit.engine.sampling import SamplingParams
 from labkit.entry import Engine, default_sizes
 from labkit.errors import InvalidArgument
 from labkit.experiments import synthetic_prompts
-from labkit.model import fused
 from labkit.model.api import BatchShape
+from labkit.model.between_attention import rms_norm
 from labkit.model.fused import FusedModel
 from labkit.model.hf import HFModel, load, random_model
 from labkit.switches import ladder
@@ -40,7 +40,7 @@ def test_same_tokens_through_torch_compile(expected, monkeypatch):
     compiled = []
     monkeypatch.setattr(torch, "compile", lambda f, compile=torch.compile, **o: compiled.append(f) or compile(f, **o))
     assert tokens(FusedModel(load("tiny-llama"), compiled=True, backend="aot_eager"), 6) == expected
-    expected_names = {"_begin_4", "_enter_4", "_between_4", "_leave_4"}
+    expected_names = {"begin_4", "enter_4", "between_4", "leave_4"}
     assert {f.__name__ for f in compiled} >= expected_names  # the one size that has a graph
 
 
@@ -63,35 +63,9 @@ def test_the_compiled_form_is_made_once_and_its_functions_serve_every_block_size
     assert base.compiled().for_block_size(4)._functions is base.compiled().for_block_size(16)._functions
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_embeddings_and_angles_are_those_of_the_modules_bit_by_bit(dtype):
-    base = load("tiny-llama", dtype=dtype)
-    model, ids, positions = base.module.model, torch.tensor([3, 0, 250]), torch.tensor([0, 7, 8191])
-    limits = (base.vocab_size, 8192, model.rotary_emb.attention_scaling)
-    x, cos, sin = fused._begin(ids, positions, model.embed_tokens.weight, model.rotary_emb.inv_freq, limits)
-    there = model.rotary_emb(x[None], positions[None])
-    assert torch.equal(x, model.embed_tokens(ids))
-    assert torch.equal(cos, there[0][0]) and torch.equal(sin, there[1][0])
-    assert cos.dtype == sin.dtype == dtype
-
-
 def test_logits_keep_the_weights_type_until_they_are_sampled():
     assert FusedModel(load("tiny-llama", dtype=torch.bfloat16)).logit_bytes == 2
     assert FusedModel(load("tiny-llama")).logit_bytes == 4
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
-@pytest.mark.parametrize("rows", [16, 32, 64, 65])
-def test_products_of_one_kernel_are_the_plain_products(rows):
-    generator = torch.Generator("cuda").manual_seed(0)
-    x = torch.randn(rows, 256, generator=generator, device="cuda", dtype=torch.bfloat16)
-    weight = torch.randn(128, 256, generator=generator, device="cuda", dtype=torch.bfloat16)
-    zeros = torch.zeros(128, device="cuda", dtype=torch.bfloat16)
-    wanted = x.double() @ weight.double().t()
-    compiled = torch.compile(fused._product, dynamic=False, fullgraph=True)
-    for product in (fused._product, compiled):
-        assert (product(x, weight, zeros).double() - wanted).abs().max() < 2**-8 * wanted.abs().max()
 
 
 @pytest.mark.gpu
@@ -111,7 +85,7 @@ def test_more_sizes_than_one_code_object_may_be_compiled_for():
     model = FusedModel(load("tiny-llama"), compiled=True, backend="eager")
     for tokens in range(1, 11):
         batch = SimpleNamespace(shape=BatchShape(tokens, tokens, tokens, 1, 16))
-        normed = model._function(fused._rms_norm, batch, torch.Size((4, 16, 2, 64)))(torch.ones(tokens, 8), 2.0, 0.0)
+        normed = model._function(rms_norm, batch, torch.Size((4, 16, 2, 64)))(torch.ones(tokens, 8), 2.0, 0.0)
         assert torch.equal(normed, torch.full((tokens, 8), 2.0))
     assert len(model._functions) == 10
 
