@@ -11,6 +11,7 @@ from labkit.engine.core import EngineCore
 from labkit.engine.slots import InputLayout
 from labkit.errors import InvalidArgument
 from labkit.model.api import Model
+from labkit.model.kv_cache import block_bytes
 from labkit.sizes import COUNTS, Sizes
 
 _FLOAT32 = 4  # bytes
@@ -59,8 +60,7 @@ def check_host_memory(model: Model, sizes: Sizes, slots: int) -> None:
     Raises:
         InvalidArgument: the sizes ask for more.
     """
-    places = (sizes.num_blocks + 1) * sizes.block_size
-    cache = places * sum(torch.Size(spec.per_token).numel() * spec.dtype.itemsize for spec in model.kv_specs())
+    cache = (sizes.num_blocks + 1) * block_bytes(model.kv_specs(), sizes.block_size)
     inputs = slots * 2 * InputLayout(sizes).numel * torch.int32.itemsize  # host and device
     here = _host_memory() * 3 // 4
     if cache + inputs > here:

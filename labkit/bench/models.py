@@ -7,6 +7,7 @@ from labkit.device.costs import Profile
 from labkit.device.virtual import VirtualDevice
 from labkit.errors import InvalidArgument
 from labkit.model.api import Model
+from labkit.model.kv_cache import block_bytes
 from labkit.model.toy import ToyModel
 
 FORMS = ("hf", "fused", "compiled")  # transformers' modules; merged projections; the same through torch.compile
@@ -84,8 +85,5 @@ def floor_ns(model: Model, batch: int, context: int, bandwidth: float) -> float:
     embedding = module.model.embed_tokens.weight
     if module.lm_head.weight is not embedding:
         weights -= embedding.numel() * embedding.element_size()
-    import torch
-
-    per_token = sum(torch.Size(s.per_token).numel() * s.dtype.itemsize for s in model.kv_specs())
-    total: int = weights + batch * context * per_token
+    total: int = weights + batch * context * block_bytes(model.kv_specs(), 1)
     return total / bandwidth

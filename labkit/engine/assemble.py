@@ -14,6 +14,7 @@ from labkit.engine.ordering import Events, NoEvents, Streams
 from labkit.engine.slots import SlotSet
 from labkit.errors import InvalidArgument, UnsafeSwitches
 from labkit.model.api import Model
+from labkit.model.kv_cache import cache_shape
 from labkit.sizes import Sizes
 from labkit.switches import Switches, explain
 
@@ -80,6 +81,6 @@ def _streams(switches: Switches, device: Device) -> Streams:
 def _kv_cache(device: Device, model: Model, sizes: Sizes) -> tuple[Buffer, ...]:
     """The model's cache tensors, one more block than the pool has: the trash block."""
     return tuple(
-        device.buffer(spec.name, (sizes.num_blocks + 1, sizes.block_size, *spec.per_token), spec.dtype, "device")
+        device.buffer(spec.name, cache_shape(spec, sizes.num_blocks, sizes.block_size), spec.dtype, "device")
         for spec in model.kv_specs()
     )
